@@ -1,0 +1,1 @@
+"""Joins the parts: one module per use case; prints nothing, sleeps nowhere."""

@@ -1,0 +1,1 @@
+"""Judges checkpoint directories with the standard library alone."""

@@ -1,0 +1,1 @@
+"""Faces a person: commands, messages, exit statuses."""

@@ -1,0 +1,1 @@
+"""Faces the machine: the watcher's loop, its signals."""

@@ -1,0 +1,1 @@
+"""Decides: pure values and functions; no clock, disk, process or environment."""

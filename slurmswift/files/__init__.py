@@ -1,0 +1,1 @@
+"""Talks to the shared file system: recipes, templates, run directories, locks, logs."""

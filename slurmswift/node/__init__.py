@@ -1,0 +1,1 @@
+"""Runs inside the job, with the standard library alone (Python 3.8 and newer)."""
