@@ -1,0 +1,108 @@
+"""Text printed by Slurm's commands -> values. Pure; tested on recorded output."""
+
+from __future__ import annotations
+
+import re
+
+from slurmswift.domain.job import (
+    AccountRow,
+    ExitCode,
+    Printer,
+    QueueRow,
+    parse_canceller,
+    parse_state,
+)
+from slurmswift.slurm.commands import ACCOUNT_FIELDS, DELIMITER, QUEUE_FIELDS
+
+_SUBMITTED = re.compile(r"^(\d+)(?:;[^;\s]+)?$")
+_CLUSTER_NAME = re.compile(r"^ClusterName\s*=\s*(\S+)\s*$", re.MULTILINE)
+_CONFIG_SECONDS = r"^{key}\s*=\s*(\d+) sec"
+_FIELD_OF_JOB = r"(?:^|\s){key}=(\S*)"
+
+
+def parse_queue(stdout: str) -> tuple[QueueRow, ...]:
+    """Rows of commands.queue_of_user. A line that is not a row is passed over (site banners)."""
+    rows = []
+    for line in stdout.splitlines():
+        columns = [column.strip() for column in line.split(DELIMITER)]
+        if len(columns) < len(QUEUE_FIELDS) or not columns[0].isdigit():
+            continue
+        job_id, state, restarts, nodes, name, reason = columns[: len(QUEUE_FIELDS)]
+        rows.append(
+            QueueRow(
+                job_id=job_id,
+                state=parse_state(state, Printer.SQUEUE),
+                restart_count=int(restarts) if restarts.isdigit() else 0,
+                reason=reason,
+                nodes=nodes,
+                name=name,
+            )
+        )
+    return tuple(rows)
+
+
+def parse_accounts(stdout: str) -> tuple[AccountRow, ...]:
+    """Rows of commands.accounts_of_user, in sacct's order."""
+    rows = []
+    for line in stdout.splitlines():
+        columns = line.split(DELIMITER)
+        if len(columns) < len(ACCOUNT_FIELDS):
+            continue
+        raw_id, state, exit_code, submit, start, end, nodes = columns[:7]
+        job_id, _, step = raw_id.partition(".")
+        if not job_id.isdigit():  # an array range or a het component: never ours
+            continue
+        rows.append(
+            AccountRow(
+                job_id=job_id,
+                step=step,
+                state=parse_state(state, Printer.SACCT),
+                cancelled_by=parse_canceller(state),
+                exit_code=ExitCode.parse(exit_code),
+                submit=submit,
+                start=start,
+                end=end,
+                nodes=nodes,
+                name=DELIMITER.join(columns[7:]),
+            )
+        )
+    return tuple(rows)
+
+
+def parse_submitted(stdout: str) -> str | None:
+    """Return the job id out of sbatch --parsable's answer, None where there is none.
+
+    Sites add banners and Lua messages to stdout: the last line that is an id counts.
+    """
+    for line in reversed(stdout.splitlines()):
+        match = _SUBMITTED.match(line.strip())
+        if match:
+            return match.group(1)
+    return None
+
+
+def parse_cluster_name(stdout: str) -> str | None:
+    match = _CLUSTER_NAME.search(stdout)
+    return match.group(1) if match else None
+
+
+def parse_config_seconds(stdout: str, key: str) -> int | None:
+    """Return a time out of ``scontrol show config`` such as MinJobAge or KillWait."""
+    match = re.search(_CONFIG_SECONDS.format(key=re.escape(key)), stdout, re.MULTILINE)
+    return int(match.group(1)) if match else None
+
+
+def parse_job_field(stdout: str, key: str) -> str | None:
+    """Return one field of ``scontrol show job --oneliner`` that holds no blanks."""
+    match = re.search(_FIELD_OF_JOB.format(key=re.escape(key)), stdout)
+    return match.group(1) if match else None
+
+
+def parse_nodes(stdout: str) -> dict[str, frozenset[str]]:
+    """Return partition -> its nodes, from commands.nodes."""
+    found: dict[str, set[str]] = {}
+    for line in stdout.splitlines():
+        columns = [column.strip() for column in line.split(DELIMITER)]
+        if len(columns) >= 2 and columns[0] and columns[1]:
+            found.setdefault(columns[1].rstrip("*"), set()).add(columns[0])
+    return {partition: frozenset(nodes) for partition, nodes in found.items()}

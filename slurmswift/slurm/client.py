@@ -1,0 +1,176 @@
+"""Slurm as the rest of slurmswift sees it: a few questions and a few acts, in values."""
+
+from __future__ import annotations
+
+import getpass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from slurmswift.domain.job import QueueRow
+from slurmswift.domain.observation import Look, Unknown
+from slurmswift.errors import SlurmRefusedError, SlurmUnavailableError
+from slurmswift.slurm import answers, commands
+from slurmswift.slurm.runner import CommandResult, Runner
+
+# slurmctld away: squeue itself gives up after 18 s, sbatch retries for 120 s; a shorter limit
+# around sbatch would make the doubt it is meant to end.
+QUERY_SECONDS = 60.0
+SUBMIT_SECONDS = 180.0
+
+# Slurm could not be asked, or its answer got lost: everything else that sbatch says is a refusal.
+_NO_ANSWER = re.compile(
+    r"Unable to contact slurm controller|Socket timed out|Connection (refused|timed out|reset)"
+    r"|Zero Bytes were transmitted|[Tt]ransport endpoint|Resource temporarily unavailable"
+    r"|Unexpected message received|backup controller in standby|temporarily unable to accept job"
+    r"|Communication connection failure|Could not establish a configuration source"
+    r"|Message (send|receive) failure|slurm_receive_msg|Protocol authentication error"
+    r"|Munge|Slurm controller not responding|Unspecified error|Insane message length",
+)
+_NO_ACCOUNTING = re.compile(r"accounting storage is disabled", re.IGNORECASE)
+_LATER = re.compile(r"try again later|is not yet available|Job is (in the process|pending)")
+
+
+class ActResult(Enum):
+    """What became of an act upon a job."""
+
+    DONE = "done"
+    LATER = "later"  # Slurm says: not now
+    REFUSED = "refused"  # never, for this job: purged, not allowed, altered
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """An act and Slurm's words about it."""
+
+    result: ActResult
+    words: str
+
+
+class Slurm:
+    """The Slurm that the commands on PATH (and SLURM_CONF) reach."""
+
+    def __init__(self, run: Runner) -> None:
+        self._run = run
+
+    def cluster_name(self) -> str:
+        """Return ClusterName; SlurmUnavailableError where slurmctld does not answer."""
+        result = self._query(commands.configuration())
+        name = answers.parse_cluster_name(result.stdout)
+        if name is None:
+            raise SlurmUnavailableError(f"no ClusterName in the answer of {' '.join(result.argv)}")
+        return name
+
+    def look(self, *, since: float) -> Look:
+        """Ask once for all my jobs: one squeue, one sacct, whatever the number of runs."""
+        has_accounting = True
+        try:
+            queue: tuple[QueueRow, ...] | Unknown = answers.parse_queue(
+                self._query(commands.queue_of_user()).stdout
+            )
+        except SlurmUnavailableError as error:
+            queue = Unknown(str(error))
+        result = self._ask(commands.accounts_of_user(getpass.getuser(), since=since))
+        if isinstance(result, Unknown):
+            return Look(queue, result)
+        if _NO_ACCOUNTING.search(result.stderr):
+            return Look(queue, (), has_accounting=False)
+        # slurmdbd away: exit 0, nothing on stdout, errors on stderr. Silence is not "no jobs".
+        if result.returncode != 0 or (result.stderr.strip() and not result.stdout.strip()):
+            return Look(queue, Unknown(str(result)), has_accounting)
+        return Look(queue, answers.parse_accounts(result.stdout), has_accounting)
+
+    def submit(
+        self, script: str, epoch: int, *, exclude: str, env: Mapping[str, str]
+    ) -> str:
+        """Submit and return the job id.
+
+        SlurmRefusedError: Slurm said no, nothing is queued. SlurmUnavailableError: nobody knows;
+        the job may be in all the same.
+        """
+        argv = commands.submit(script, epoch, exclude=exclude)
+        result = self._run(argv, timeout=SUBMIT_SECONDS, env=env)
+        job_id = answers.parse_submitted(result.stdout)
+        if result.returncode == 0 and job_id is not None:
+            return job_id
+        if result.returncode == 0 or _NO_ANSWER.search(result.stderr) or not result.stderr.strip():
+            raise SlurmUnavailableError(str(result))
+        raise SlurmRefusedError(self._explain_refusal(result))
+
+    def test_only(self, script: str, *, env: Mapping[str, str]) -> str:
+        """Return Slurm's forecast for the script, or raise SlurmRefusedError with its reason."""
+        argv = commands.submit(script, 1, test_only=True)
+        result = self._run(argv, timeout=QUERY_SECONDS, env=env)
+        if result.returncode == 0:
+            return (result.stderr or result.stdout).strip()
+        if _NO_ANSWER.search(result.stderr):
+            raise SlurmUnavailableError(str(result))
+        raise SlurmRefusedError(self._explain_refusal(result))
+
+    def job(self, job_id: str) -> QueueRow | None:
+        """One job as squeue shows it now, None where squeue does not show it."""
+        result = self._run(commands.state_of_job(job_id), timeout=QUERY_SECONDS)
+        rows = answers.parse_queue(result.stdout)
+        if not rows and result.returncode != 0 and "Invalid job id" not in result.stderr:
+            raise SlurmUnavailableError(str(result))
+        return next((row for row in rows if row.job_id == job_id), None)
+
+    def excluded_nodes(self, job_id: str) -> str:
+        result = self._query(commands.show_job(job_id))
+        listed = answers.parse_job_field(result.stdout, "ExcNodeList")
+        return "" if listed in (None, "(null)") else str(listed)
+
+    def requeue(self, job_id: str, *, hold: bool) -> Act:
+        return self._act(commands.requeue(job_id, hold=hold))
+
+    def set_excluded(self, job_id: str, hosts: str) -> Act:
+        return self._act(commands.set_excluded(job_id, hosts))
+
+    def release(self, job_id: str) -> Act:
+        return self._act(commands.release(job_id))
+
+    def start_now(self, job_id: str) -> Act:
+        return self._act(commands.start_now(job_id))
+
+    def cancel(self, job_ids: tuple[str, ...]) -> Act:
+        return self._act(commands.cancel(job_ids))
+
+    def nodes_of_partitions(self) -> dict[str, frozenset[str]]:
+        return answers.parse_nodes(self._query(commands.nodes()).stdout)
+
+    def _ask(self, argv: tuple[str, ...]) -> CommandResult | Unknown:
+        try:
+            return self._run(argv, timeout=QUERY_SECONDS)
+        except SlurmUnavailableError as error:
+            return Unknown(str(error))
+
+    def _query(self, argv: tuple[str, ...]) -> CommandResult:
+        result = self._run(argv, timeout=QUERY_SECONDS)
+        if result.returncode != 0:
+            raise SlurmUnavailableError(str(result))
+        return result
+
+    def _act(self, argv: tuple[str, ...]) -> Act:
+        result = self._run(argv, timeout=QUERY_SECONDS)
+        words = (result.stderr.strip() or result.stdout.strip())[:500]
+        if result.returncode == 0:
+            return Act(ActResult.DONE, words)
+        if _NO_ANSWER.search(words):
+            raise SlurmUnavailableError(str(result))
+        return Act(ActResult.LATER if _LATER.search(words) else ActResult.REFUSED, words)
+
+    def _explain_refusal(self, result: CommandResult) -> str:
+        lines = [
+            line.removeprefix("sbatch: error: ").removeprefix("Batch job submission failed: ")
+            for line in result.stderr.splitlines()
+            if line.startswith("sbatch: error: ")
+        ]
+        said = "; ".join(lines) or result.stderr.strip()
+        message = f"sbatch refused the job: {said}"
+        if "partition" in said.lower():
+            known = self._ask(commands.partitions())
+            if not isinstance(known, Unknown) and known.returncode == 0:
+                names = sorted(set(known.stdout.split()))
+                message += f"; this cluster has the partitions: {', '.join(names)}"
+        return message
