@@ -1,0 +1,106 @@
+"""What an observation means for a run's current attempt: alive, restarted, ending, over, missing.
+
+Only ``Over`` lets anybody act, and it asks for more than one witness: slurmctld no longer runs the
+job *and* accounting has a final row. While a job is COMPLETING squeue hides who cancelled it, and a
+requeue would revive what its owner ended (SLURM.md 4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Optional, Tuple, Union
+
+from slurmswift.domain.job import FINAL_STATES, JobState, QueueRow
+from slurmswift.domain.observation import NotFound, Observation, Seen, Unknown
+
+
+@dataclass(frozen=True)
+class Blind:
+    """Slurm did not answer: nothing is concluded."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Live:
+    """The attempt that we know of waits or runs."""
+
+    row: QueueRow
+
+
+@dataclass(frozen=True)
+class Restarted:
+    """Slurm (or a person) put the job back in the queue: a new attempt, to be adopted."""
+
+    row: QueueRow
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Over or nearly so, but not yet by every witness."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Over:
+    """The attempt has ended, and Slurm will not start it again by itself."""
+
+    state: JobState
+    exit_code: Optional[Tuple[int, int]]
+    cancelled_by: Optional[int]
+    canceller_known: bool
+    out_of_memory: bool
+    nodes: str
+    in_queue: bool  # slurmctld still has the record: the job can be requeued
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Both sources answered, and neither knows the job."""
+
+    job_id: str
+
+
+Phase = Union[Blind, Live, Restarted, Ending, Over, Missing]
+
+_LIVE_STATES = frozenset({JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED})
+
+
+def phase_of(observation: Observation, *, restart_count: int, has_accounting: bool) -> Phase:
+    """Judge an observation of the job whose restart counter we last knew as ``restart_count``."""
+    if isinstance(observation, Unknown):
+        return Blind(observation.why)
+    if isinstance(observation, NotFound):
+        return Missing(observation.job_id)
+    row = observation.queue
+    if row is not None and row.restart_count > restart_count:
+        return Restarted(row)
+    if row is not None and row.state in _LIVE_STATES:
+        return Live(row)
+    if row is not None and row.state not in FINAL_STATES:
+        return Ending(f"squeue shows it {row.state.value}")
+    return _ended(observation, has_accounting)
+
+
+def _ended(seen: Seen, has_accounting: bool) -> Phase:
+    row, account = seen.queue, seen.account
+    if account is None:
+        if has_accounting or row is None:
+            return Ending("accounting does not show its end yet")
+        # A site without slurmdbd: nothing names a canceller, and nothing CANCELLED is revived.
+        return Over(row.state, None, None, False, False, row.nodes, in_queue=True)
+    job = account.job
+    if job.state not in FINAL_STATES or job.end in ("", "Unknown"):
+        return Ending(f"accounting still shows it {job.state.value}")
+    if row is not None and row.state is JobState.CANCELLED is not job.state:
+        return Ending("squeue shows it CANCELLED; accounting does not say by whom yet")
+    return Over(
+        state=job.state,
+        exit_code=(job.exit_code.status, job.exit_code.signal),
+        cancelled_by=job.cancelled_by,
+        canceller_known=True,
+        out_of_memory=account.out_of_memory,
+        nodes=job.nodes,
+        in_queue=row is not None,
+    )

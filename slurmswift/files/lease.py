@@ -1,0 +1,147 @@
+"""Who may act now: one lease per user, on a file system that several login nodes share.
+
+filelock's StrictSoftFileLock makes the claim (by hard link, which holds across NFS clients) and
+never breaks one by age; when a holder counts as dead is decided here. Nothing that matters rests on
+the lease alone: a second watcher costs a wasted pass, and the gate and the fence in the jobs see to
+it that one attempt trains.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from filelock import StrictSoftFileClaim, StrictSoftFileLock, Timeout
+
+from slurmswift.atomic import write_atomically
+
+TOUCH_SECONDS = 10.0
+DEAD_AFTER_SECONDS = 120.0
+
+
+def boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+
+
+class Lease:
+    """The watcher's lease in a state folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = StrictSoftFileLock(str(folder / "watch.lock"), mode=0o600, thread_local=False)
+        self._mine: str | None = None
+        self._done = threading.Event()
+
+    def holder(self) -> str | None:
+        """Return ``host, pid`` of a live holder, None where nobody holds the lease."""
+        for claim in self._claims():
+            if claim.state == "held" and not self._is_dead(claim):
+                return f"{claim.hostname}, pid {claim.pid}"
+        return None
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[bool]:
+        """Hold the lease, or give False at once where somebody alive has it."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._break_the_dead()
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout:
+            yield False
+            return
+        toucher = threading.Thread(target=self._keep_touching, daemon=True)
+        try:
+            self._mine = self._own_claim()
+            self._touch()
+            toucher.start()
+            yield True
+        finally:
+            self._done.set()
+            if toucher.ident is not None:
+                toucher.join()
+            self._alive_file(self._mine or "").unlink(missing_ok=True)
+            self._lock.release()
+
+    def still_mine(self) -> bool:
+        """Ask right before an act: a watcher that slept for minutes may have been replaced."""
+        return self._mine is not None and any(
+            claim.state == "held" and claim.token == self._mine for claim in self._claims()
+        )
+
+    def _claims(self) -> tuple[StrictSoftFileClaim, ...]:
+        try:
+            return self._lock.claims
+        except FileNotFoundError:
+            return ()
+
+    def _own_claim(self) -> str:
+        for claim in self._claims():
+            if claim.state == "held" and claim.pid == os.getpid():
+                return claim.token
+        raise RuntimeError("the lease was taken, and its claim is not there")
+
+    def _alive_file(self, token: str) -> Path:
+        return self._folder / f"watch.{token}.alive"
+
+    def _touch(self) -> None:
+        write_atomically(self._alive_file(str(self._mine)), f"{boot_id()}\n".encode())
+
+    def _keep_touching(self) -> None:
+        while not self._done.wait(TOUCH_SECONDS):
+            with contextlib.suppress(OSError):
+                self._touch()
+
+    def _break_the_dead(self) -> None:
+        for claim in self._claims():
+            if self._is_dead(claim):
+                # By name: a claim made since then has another, so only the dead one goes.
+                with contextlib.suppress(FileNotFoundError):
+                    self._lock.force_break(claim.name)
+                self._alive_file(claim.token).unlink(missing_ok=True)
+
+    def _is_dead(self, claim: StrictSoftFileClaim) -> bool:
+        alive = self._alive_file(claim.token)
+        if claim.hostname == socket.gethostname() and _same_boot(alive):
+            return not _process_exists(claim.pid)
+        # Ages by the file server's clock alone: two files in one folder, one written now.
+        written = _mtime(alive) or _mtime(
+            self._folder / "watch.lock.filelock" / "claims" / claim.name
+        )
+        return written is not None and self._server_time() - written > DEAD_AFTER_SECONDS
+
+    def _server_time(self) -> float:
+        probe = self._folder / f"watch.probe.{os.getpid()}"
+        write_atomically(probe, b"")
+        try:
+            return probe.stat().st_mtime
+        finally:
+            probe.unlink(missing_ok=True)
+
+
+def _same_boot(alive: Path) -> bool:
+    try:
+        return alive.read_text(encoding="ascii").strip() == boot_id()
+    except OSError:
+        # Not written yet, or never: the process table of this very host still tells.
+        return True
+
+
+def _process_exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _mtime(path: Path) -> float | None:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return None

@@ -1,0 +1,65 @@
+"""The user's state folder: which runs there are, and where (an index, nothing more)."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from slurmswift.atomic import read_regular, write_json
+from slurmswift.domain.records import SCHEMA, Fields
+from slurmswift.errors import StateError
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """One run: its id, its directory, and the cluster that may run it."""
+
+    run_id: str
+    run_dir: Path
+    cluster: str
+
+
+@dataclass(frozen=True, slots=True)
+class StateFolder:
+    """``~/.slurmswift``: one small file per run, and the watcher's lease."""
+
+    path: Path
+
+    @classmethod
+    def of_user(cls, environ: Mapping[str, str]) -> StateFolder:
+        """Cron has neither HOME nor XDG variables: the home is the password database's."""
+        chosen = environ.get("SLURMSWIFT_STATE")
+        home = pwd.getpwuid(os.getuid()).pw_dir
+        return cls(Path(chosen) if chosen else Path(home) / ".slurmswift")
+
+    @property
+    def _runs(self) -> Path:
+        return self.path / "runs"
+
+    def add(self, entry: IndexEntry) -> None:
+        self._runs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        body = {"schema": SCHEMA, "run_dir": str(entry.run_dir), "cluster": entry.cluster}
+        write_json(self._runs / entry.run_id, body)
+
+    def remove(self, run_id: str) -> None:
+        (self._runs / run_id).unlink(missing_ok=True)
+
+    def entries(self) -> tuple[IndexEntry, ...]:
+        """Every run in the index, by id. A damaged entry is reported, not passed over."""
+        if not self._runs.is_dir():
+            return ()
+        names = sorted(name for name in os.listdir(self._runs) if not name.startswith("."))
+        return tuple(self._read(name) for name in names if not name.endswith(".tmp"))
+
+    def _read(self, name: str) -> IndexEntry:
+        path = self._runs / name
+        try:
+            body = json.loads(read_regular(path, 1 << 16))
+        except (OSError, ValueError) as error:
+            raise StateError(f"{path}: damaged index entry: {error}") from error
+        fields = Fields.of_record(body, str(path))
+        return IndexEntry(name, Path(fields.get("run_dir", str)), fields.get("cluster", str))
