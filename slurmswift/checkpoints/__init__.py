@@ -1,1 +1,20 @@
-"""Judges checkpoint directories with the standard library alone."""
+"""Judges checkpoint directories with the standard library alone: nothing in them is ever loaded."""
+
+from slurmswift.checkpoints.checkpoint import Checkpoint, State
+from slurmswift.checkpoints.search import (
+    ResumePoint,
+    find_resume_point,
+    judge,
+    list_checkpoints,
+    newest_whole,
+)
+
+__all__ = [
+    "Checkpoint",
+    "ResumePoint",
+    "State",
+    "find_resume_point",
+    "judge",
+    "list_checkpoints",
+    "newest_whole",
+]

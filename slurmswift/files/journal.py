@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 from slurmswift.atomic import append_line, read_regular
-from slurmswift.errors import StateError
 
 MAX_JOURNAL_BYTES = 256 << 20
 
@@ -16,7 +15,11 @@ def append(path: Path, entry: dict[str, object]) -> None:
 
 
 def read(path: Path) -> tuple[dict[str, object], ...]:
-    """Return every entry. A torn last line (its writer was killed) is left out; any other is damage."""
+    """Return every entry.
+
+    A torn last line (its writer was killed) is left out; one that a later writer closed, or any
+    other damage, stands in its place as an entry of event ``damaged``: reported, never guessed over.
+    """
     try:
         lines = read_regular(path, MAX_JOURNAL_BYTES).split(b"\n")
     except FileNotFoundError:
@@ -27,10 +30,11 @@ def read(path: Path) -> tuple[dict[str, object], ...]:
             continue
         try:
             entry = json.loads(line)
-        except ValueError as error:
+        except ValueError:
             if number == len(lines):
                 break
-            raise StateError(f"{path}:{number}: damaged journal line: {error}") from error
-        if isinstance(entry, dict):
-            entries.append(entry)
+            entry = None
+        if not isinstance(entry, dict):
+            entry = {"event": "damaged", "line": number}
+        entries.append(entry)
     return tuple(entries)

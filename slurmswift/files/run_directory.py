@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from slurmswift.atomic import read_regular, write_atomically, write_json
+from slurmswift.atomic import create_once, read_json, write_atomically, write_json
 from slurmswift.domain.plan import Plan
 from slurmswift.domain.records import (
     SCHEMA,
@@ -23,7 +23,6 @@ from slurmswift.domain.records import (
 from slurmswift.domain.run import RunState
 from slurmswift.errors import StateError
 
-MAX_RECORD_BYTES = 8 << 20
 _ATTEMPT_NAME = re.compile(r"^(\d{3,})-(\d+)$")
 _EPOCH_NAME = re.compile(r"^EPOCH-(\d{4,})$")
 
@@ -153,8 +152,8 @@ class RunDirectory:
 
     def request_stop(self, *, by: str, at: float) -> None:
         """Leave the word that ends the run for good; it stays as first said."""
-        if not self.stop_file.exists():
-            write_json(self.stop_file, {"schema": SCHEMA, "by": by, "at": at})
+        word = {"schema": SCHEMA, "by": by, "at": at}
+        create_once(self.stop_file, json.dumps(word).encode() + b"\n")
 
     def attempts(self) -> tuple[AttemptDirectory, ...]:
         """Every attempt, oldest first."""
@@ -193,15 +192,11 @@ def create(path: Path, files: dict[str, bytes]) -> RunDirectory:
 
 def _load(path: Path) -> object:
     try:
-        text = read_regular(path, MAX_RECORD_BYTES)
+        return read_json(path)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise StateError(f"{path}: cannot be read: {error.strerror or error}") from error
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise StateError(f"{path}: damaged: not JSON ({error})") from error
 
 
 def _read_record(path: Path, parse: Callable[[object, str], T]) -> T | None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pwd
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from slurmswift.atomic import read_regular, write_json
+from slurmswift.atomic import read_json, write_json
 from slurmswift.domain.records import SCHEMA, Fields
-from slurmswift.errors import StateError
+
+
+REMEMBERED = ("PATH", "SLURM_CONF")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +58,18 @@ class StateFolder:
 
     def _read(self, name: str) -> IndexEntry:
         path = self._runs / name
-        try:
-            body = json.loads(read_regular(path, 1 << 16))
-        except (OSError, ValueError) as error:
-            raise StateError(f"{path}: damaged index entry: {error}") from error
-        fields = Fields.of_record(body, str(path))
+        fields = Fields.of_record(read_json(path), str(path))
         return IndexEntry(name, Path(fields.get("run_dir", str)), fields.get("cluster", str))
+
+    def remember_shell(self, environ: Mapping[str, str]) -> None:
+        """Note where Slurm's commands were found: a pass from cron starts without a PATH."""
+        kept = {name: environ[name] for name in REMEMBERED if environ.get(name)}
+        write_json(self.path / "shell.json", {"schema": SCHEMA, "variables": kept})
+
+    def remembered_shell(self) -> dict[str, str]:
+        try:
+            body = read_json(self.path / "shell.json")
+        except FileNotFoundError:
+            return {}
+        variables = Fields.of_record(body, str(self.path / "shell.json")).get("variables", dict)
+        return {name: str(variables[name]) for name in REMEMBERED if name in variables}

@@ -1,0 +1,75 @@
+"""Writes what happens to a run: its state, and a line in its journal, intent before effect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from slurmswift.domain.diagnosis import Diagnosis
+from slurmswift.domain.lifecycle import RunStatus, move
+from slurmswift.domain.records import SCHEMA, Grant
+from slurmswift.domain.run import AttemptEnd, RunState
+from slurmswift.files import journal
+from slurmswift.files.run_directory import RunDirectory
+
+
+@dataclass
+class Chronicle:
+    """One run, held open for a turn: the state as it stands and the places it is written to.
+
+    A single run's mutable cell: every change is written at once, so a kill between any two lines
+    leaves a state that the next pass can go on from.
+    """
+
+    run: RunDirectory
+    state: RunState
+    by: str
+
+    def note(self, event: str, at: float, **facts: object) -> None:
+        """Append one line to the journal."""
+        body = {"schema": SCHEMA, "at": at, "by": self.by, "event": event}
+        journal.append(self.run.journal, body | facts)
+
+    def save(self, state: RunState) -> None:
+        """Write the state, if it is another one."""
+        if state != self.state:
+            self.run.write_state(state)
+            self.state = state
+
+    def move(self, to: RunStatus, reason: str, at: float) -> None:
+        """Move the run; a change of status is journaled."""
+        before = self.state.status
+        self.save(replace(self.state, status=move(before, to), reason=reason))
+        if before is not to:
+            self.note("status", at, status=to.value, before=before.value, reason=reason)
+
+    def grant(self, *, epoch: int, job_id: str | None, last_attempt: int, at: float) -> None:
+        """Say which epoch may train. Written before the act that it is for."""
+        self.run.write_grant(
+            Grant(
+                epoch=epoch,
+                cluster=self.state.cluster,
+                job_id=job_id,
+                last_attempt=last_attempt,
+                by=self.by,
+                at=at,
+            )
+        )
+
+    def decided(
+        self, end: AttemptEnd, diagnosis: Diagnosis, observation: str, missing: tuple[str, ...]
+    ) -> None:
+        """Journal one decision with all that it rests on: what `why` shows."""
+        self.note(
+            "decided",
+            end.at,
+            attempt=end.attempt,
+            job_id=end.job_id,
+            restart_count=end.restart_count,
+            observation=observation,
+            diagnosis=diagnosis.to_json(),
+            decision=end.decision,
+            reason=end.reason,
+            step=end.step,
+            progress=end.progress,
+            records_missing=list(missing),
+        )

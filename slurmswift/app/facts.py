@@ -1,0 +1,104 @@
+"""Gathers what an attempt left behind, and has it diagnosed."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from slurmswift.checkpoints import list_checkpoints, newest_whole
+from slurmswift.domain.diagnosis import AttemptFacts, Diagnosis, LogText, diagnose
+from slurmswift.domain.phase import Over
+from slurmswift.domain.records import ExitRecord, StartRecord
+from slurmswift.domain.run import KnownCheckpoint
+from slurmswift.files.run_directory import AttemptDirectory, RunDirectory
+
+# A log larger than twice this is read at both ends: the first error stands near the last good
+# step, the scheduler's own words at the very end.
+LOG_END_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptStory:
+    """One attempt that is over, with everything that tells why."""
+
+    directory: AttemptDirectory | None
+    start: StartRecord | None
+    exit: ExitRecord | None
+    diagnosis: Diagnosis
+    missing: tuple[str, ...]  # records that should be there and are not
+
+    @property
+    def succeeded(self) -> bool:
+        """Success needs the job's own witness: COMPLETED in Slurm's words alone is none."""
+        return self.exit is not None and self.exit.status == 0
+
+    @property
+    def seconds(self) -> float | None:
+        if self.start is None or self.exit is None:
+            return None
+        return self.exit.ended_at - self.start.started_at
+
+
+def attempt_story(run: RunDirectory, job_id: str, restart_count: int, over: Over) -> AttemptStory:
+    """Read the records and logs of one attempt, and name the first cause of its end."""
+    directory = run.attempt_of(job_id, restart_count)
+    start = directory.start() if directory else None
+    ended = directory.exit() if directory else None
+    nodes = directory.node_records() if directory else ()
+    ending = directory.ending() if directory else None
+    facts = AttemptFacts(
+        slurm_state="OUT_OF_MEMORY" if over.out_of_memory else over.state.value,
+        exit_code=over.exit_code,
+        exit_record=ended,
+        node_records=nodes,
+        nodes=start.nodes if start else (),
+        ending_signal=ending.signal if ending else None,
+        left_no_attempt=directory is None,
+    )
+    diagnosis = diagnose(attempt_logs(run, directory, start, job_id), facts)
+    missing = [] if ended else ["exit.json"]
+    if start is not None:
+        reported = {record.node for record in nodes}
+        missing += [f"nodes/{node}.json" for node in start.nodes if node not in reported]
+    return AttemptStory(directory, start, ended, diagnosis, tuple(missing if directory else ()))
+
+
+def attempt_logs(
+    run: RunDirectory, directory: AttemptDirectory | None, start: StartRecord | None, job_id: str
+) -> tuple[LogText, ...]:
+    """This attempt's own bytes: its job.log, and Slurm's log from where it stood at the start."""
+    logs = []
+    if directory is not None:
+        relative = f"attempts/{directory.path.name}/job.log"
+        logs += _log_text(relative, directory.log, 0)
+    slurm_log = run.slurm_log(job_id)
+    logs += _log_text(slurm_log.name, slurm_log, start.slurm_log.offset if start else 0)
+    return tuple(logs)
+
+
+def newest_checkpoint(folder: Path) -> KnownCheckpoint | None:
+    """Return the newest whole checkpoint below the folder, None where there is none."""
+    if not folder.is_dir():
+        return None
+    found = newest_whole(list_checkpoints(str(folder)))
+    return None if found is None else KnownCheckpoint(str(found.path), found.step)
+
+
+def _log_text(name: str, path: Path, offset: int) -> list[LogText]:
+    """Read a log that a job wrote: a regular file only, bounded, and never through a link."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return []
+    with os.fdopen(descriptor, "rb") as log:
+        status = os.fstat(log.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            return []
+        log.seek(min(offset, status.st_size))
+        head = log.read(LOG_END_BYTES)
+        if status.st_size - log.tell() > LOG_END_BYTES:
+            log.seek(-LOG_END_BYTES, os.SEEK_END)
+            log.readline()  # the rest of a line that was cut
+        return [LogText(name, head + log.read(LOG_END_BYTES))]

@@ -1,0 +1,206 @@
+"""The acts upon Slurm: submit an epoch, requeue a job, cancel one. Each is journaled before it is done."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from slurmswift.app.chronicle import Chronicle
+from slurmswift.app.tools import Tools
+from slurmswift.domain import hostlist, policy
+from slurmswift.domain.exclusion import excluded_nodes
+from slurmswift.domain.job import FINAL_STATES, JobState, QueueRow
+from slurmswift.domain.lifecycle import RunStatus
+from slurmswift.domain.observation import Look, Unknown, job_ids_named
+from slurmswift.domain.phase import Over
+from slurmswift.domain.plan import Plan
+from slurmswift.domain.run import Intent, RunState
+from slurmswift.errors import SlurmRefusedError, SlurmUnavailableError
+from slurmswift.slurm.client import SUBMIT_SECONDS, ActResult
+
+# A requeued job is PENDING within KillWait and some seconds; a single pass stays that long.
+PENDING_SECONDS = 60.0
+# 22.05 starts a job in the second of its end and slurmd then refuses it (SLURM.md 9).
+SETTLE_SECONDS = 2.0
+
+
+def submit_epoch(chronicle: Chronicle, tools: Tools, exclude: tuple[str, ...], now: float) -> str:
+    """Grant a new epoch and submit it; return the job id.
+
+    SlurmRefusedError: nothing is queued. SlurmUnavailableError: the intent stays open, and the
+    next pass looks whether the job is in. Should both jobs turn up, the gate lets one train.
+    """
+    run = chronicle.run
+    epoch = run.claim_epoch()
+    intent = Intent("submit", epoch, None, exclude, hold=False, at=now)
+    chronicle.note("intent", now, act="submit", epoch=epoch, exclude=list(exclude))
+    chronicle.save(
+        replace(chronicle.state, epoch=epoch, job_id=None, restart_count=0, intent=intent)
+    )
+    last = _last_attempt(chronicle)
+    chronicle.grant(epoch=epoch, job_id=None, last_attempt=last, at=now)
+    environment = run.read_environment()
+    if "SLURM_CONF" in tools.environ:
+        environment["SLURM_CONF"] = tools.environ["SLURM_CONF"]
+    job_id = tools.slurm.submit(
+        str(run.script), epoch, exclude=hostlist.compress(exclude), env=environment
+    )
+    _submitted(chronicle, job_id, last, tools.now())
+    return job_id
+
+
+def _submitted(chronicle: Chronicle, job_id: str, last_attempt: int, now: float) -> None:
+    epoch = chronicle.state.epoch
+    chronicle.grant(epoch=epoch, job_id=job_id, last_attempt=last_attempt, at=now)
+    chronicle.note("submitted", now, epoch=epoch, job_id=job_id)
+    chronicle.save(replace(chronicle.state, job_id=job_id, intent=None, not_before=None))
+    chronicle.move(RunStatus.SUBMITTED, f"submitted as job {job_id}", now)
+
+
+def settle_submission(chronicle: Chronicle, tools: Tools, look: Look, now: float) -> None:
+    """A submission was begun and its answer is not known: find the job, or try a new epoch."""
+    state = chronicle.state
+    if chronicle.run.stop_requested():
+        found = _new_jobs(look, state)
+        if found:
+            tools.slurm.cancel(found)
+        chronicle.move(RunStatus.CANCELLED, "stopped by its owner before it started", now)
+        return
+    since = state.intent.at if state.intent else state.submitted_at
+    if now - since < SUBMIT_SECONDS + SETTLE_SECONDS:
+        return  # whoever submits may still be at it
+    if isinstance(look.queue, Unknown) or isinstance(look.accounts, Unknown):
+        return
+    found = _new_jobs(look, state)
+    if found:
+        _submitted(chronicle, found[-1], _last_attempt(chronicle), now)
+        return
+    exclude = state.intent.exclude if state.intent else ()
+    _resubmit(chronicle, tools, exclude, now)
+
+
+def _new_jobs(look: Look, state: RunState) -> tuple[str, ...]:
+    known = {end.job_id for end in state.ends}
+    return tuple(job_id for job_id in job_ids_named(look, state.run_id) if job_id not in known)
+
+
+def restart(chronicle: Chronicle, tools: Tools, over: Over, now: float) -> None:
+    """Put the run back in the queue: the same job where Slurm still has it, else a new one."""
+    exclude = _exclusions(chronicle, tools)
+    # Whatever the policy says: a requeue of a CANCELLED job would revive what its owner ended.
+    if over.in_queue and over.state is not JobState.CANCELLED:
+        done = _requeue(chronicle, tools, exclude, now)
+        if done:
+            return
+    _resubmit(chronicle, tools, exclude, now)
+
+
+def _requeue(chronicle: Chronicle, tools: Tools, exclude: tuple[str, ...], now: float) -> bool:
+    """Requeue the job; False where Slurm will not, and a new submission is needed."""
+    state = chronicle.state
+    job_id = str(state.job_id)
+    avoid = bool(exclude) and bool(state.avoid)
+    chronicle.note(
+        "intent", now, act="requeue", job_id=job_id, epoch=state.epoch, exclude=list(exclude)
+    )
+    intent = Intent("requeue", state.epoch, job_id, exclude, hold=avoid, at=now)
+    chronicle.save(replace(state, intent=intent))
+    chronicle.grant(
+        epoch=state.epoch, job_id=job_id, last_attempt=_last_attempt(chronicle), at=now
+    )
+    act = tools.slurm.requeue(job_id, hold=avoid)
+    if act.result is ActResult.DONE:
+        finish_requeue(chronicle, tools, now)
+        return True
+    chronicle.note("refused", tools.now(), act="requeue", job_id=job_id, words=act.words)
+    chronicle.save(replace(chronicle.state, intent=None))
+    if act.result is ActResult.LATER:
+        chronicle.move(RunStatus.RESTARTING, f"Slurm says of the requeue: {act.words}", now)
+        return True
+    return False
+
+
+def finish_requeue(chronicle: Chronicle, tools: Tools, now: float) -> None:
+    """See a requeue of ours through: pending, its exclusions set, released, started at once.
+
+    Every step may be done twice; after a kill the next pass goes on from here.
+    """
+    intent = chronicle.state.intent
+    if intent is None or intent.job_id is None:
+        return
+    row = _wait_until_pending(tools, intent.job_id)
+    if row is None or row.state in FINAL_STATES or row.state is JobState.COMPLETING:
+        return
+    if chronicle.run.stop_requested():
+        cancel(chronicle, tools, now)
+        return
+    if row.state is JobState.PENDING:
+        if intent.hold:
+            hosts = hostlist.compress(intent.exclude)
+            said = tools.slurm.set_excluded(intent.job_id, hosts)
+            tools.slurm.release(intent.job_id)
+            chronicle.note(
+                "excluded", tools.now(), job_id=intent.job_id, nodes=hosts, words=said.words
+            )
+        tools.sleep(SETTLE_SECONDS)
+        # Saves requeue_delay, two minutes by default; a site may not allow it, and that is no loss.
+        tools.slurm.start_now(intent.job_id)
+    chronicle.note("requeued", tools.now(), job_id=intent.job_id, restart_count=row.restart_count)
+    chronicle.save(
+        replace(
+            chronicle.state, intent=None, restart_count=row.restart_count, not_before=None
+        )
+    )
+    chronicle.move(RunStatus.PENDING, f"job {intent.job_id} is back in the queue", tools.now())
+
+
+def _wait_until_pending(tools: Tools, job_id: str) -> QueueRow | None:
+    deadline = tools.now() + PENDING_SECONDS
+    while True:
+        row = tools.slurm.job(job_id)
+        if row is None or row.state is not JobState.COMPLETING or tools.now() >= deadline:
+            return row
+        tools.sleep(1.0)
+
+
+def _resubmit(chronicle: Chronicle, tools: Tools, exclude: tuple[str, ...], now: float) -> None:
+    try:
+        submit_epoch(chronicle, tools, exclude, now)
+    except SlurmRefusedError as error:
+        chronicle.note("refused", tools.now(), act="submit", words=str(error))
+        chronicle.save(replace(chronicle.state, intent=None))
+        chronicle.move(RunStatus.HELD, str(error), tools.now())
+    except SlurmUnavailableError as error:
+        chronicle.save(replace(chronicle.state, reason=f"submission in doubt: {error}"))
+
+
+def cancel(chronicle: Chronicle, tools: Tools, now: float) -> None:
+    """End the job because its owner said stop. Never done for any other reason."""
+    job_id = chronicle.state.job_id
+    if job_id is None:
+        return
+    chronicle.note("intent", now, act="cancel", job_id=job_id)
+    tools.slurm.cancel((job_id,))
+    chronicle.save(replace(chronicle.state, reason="stopped by its owner; Slurm is ending the job"))
+
+
+def _last_attempt(chronicle: Chronicle) -> int:
+    """The highest attempt number that may start before a decision is needed again."""
+    state = chronicle.state
+    plan = chronicle.run.read_plan()
+    limits = policy.Limits(plan.restart.max_restarts, plan.restart.budgets)
+    newest = max((attempt.number for attempt in chronicle.run.attempts()), default=0)
+    return newest + max(1, policy.attempts_left(state.ends, limits, state.restarts))
+
+
+def _exclusions(chronicle: Chronicle, tools: Tools) -> tuple[str, ...]:
+    """The user's exclusions and ours; asks Slurm for its nodes only where we have any."""
+    avoid = tuple(avoided.node for avoided in chronicle.state.avoid)
+    if not avoid:
+        return ()
+    plan: Plan = chronicle.run.read_plan()
+    partitions = tools.slurm.nodes_of_partitions()
+    wanted = [name for name in (plan.sbatch_value("partition") or "").split(",") if name]
+    chosen = [nodes for name, nodes in partitions.items() if not wanted or name in wanted]
+    available = frozenset().union(*chosen)
+    users = hostlist.expand(plan.sbatch_value("exclude") or "")
+    return excluded_nodes(users, avoid, available=available, needed=plan.nodes)

@@ -1,0 +1,228 @@
+"""The commands (DESIGN.md, section 4): parse, call the use case, print."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from slurmswift import __version__
+from slurmswift.cli import follow, output, watching
+from slurmswift.cli.tools import make_tools
+from slurmswift.errors import UsageError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Keeps training runs alive on clusters run by Slurm.",
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, stable and documented.")]
+Set = Annotated[
+    list[str], typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the recipe.")
+]
+Profile = Annotated[
+    Path | None,
+    typer.Option("--profile", help="The cluster's profile (else $SLURMSWIFT_PROFILE)."),
+]
+Recipe = Annotated[Path, typer.Argument(metavar="RECIPE", help="The recipe, a YAML file.")]
+Run = Annotated[
+    str, typer.Argument(metavar="RUN", help="A run: its id, the beginning of it, or its name.")
+]
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    *, version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False
+) -> None:
+    if version:
+        output.say(f"slurmswift {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def submit(
+    recipe: Recipe,
+    *,
+    sets: Set = [],  # noqa: B006 - typer reads the default, nobody writes it
+    profile: Profile = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check and render only.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Stay, and watch until it is over.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Check a recipe, render its script, and submit it as a new run."""
+    from slurmswift.app import submit as use  # noqa: PLC0415 - jinja2 and yaml only where needed
+
+    tools = make_tools()
+    request = use.Request(recipe, tuple(sets), profile)
+    if dry_run:
+        prepared = use.prepare(request, tools, cluster=tools.slurm.cluster_name())
+        _warn_all(prepared.warnings)
+        output.say(prepared.script.text.rstrip("\n"))
+        return
+    done = use.submit(request, tools)
+    _warn_all(done.warnings)
+    if as_json:
+        output.say_json(
+            {
+                "run_id": done.run_id,
+                "run_dir": str(done.run_dir),
+                "job_id": done.job_id,
+                "attempt": 1,
+                "script": str(done.script),
+                "watched_by": done.watcher,
+            }
+        )
+    else:
+        output.say(f"run {done.run_id}, job {done.job_id}")
+        output.say(f"  directory  {done.run_dir}")
+        output.say(f"  log        slurmswift logs -f {done.run_id}")
+        output.say(f"  state      slurmswift status {done.run_id}")
+        output.say(f"  stop       slurmswift stop {done.run_id}")
+    if watch:
+        raise typer.Exit(watching.watch_until_over(tools, done.run_id))
+    if done.watcher is None:
+        output.warn(
+            "nobody is watching: a failure will not be acted upon. Start `slurmswift watch`, or put"
+            " `slurmswift watch --once` into cron or scrontab (README, What happens at night)"
+        )
+    elif not as_json:
+        output.say(f"  watched by {done.watcher}")
+
+
+@app.command()
+def render(
+    recipe: Recipe,
+    *,
+    folder: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="DIR", help="A new folder for all of it.")
+    ] = None,
+    sets: Set = [],  # noqa: B006
+    profile: Profile = None,
+    as_json: Json = False,
+) -> None:
+    """Print the script of a recipe, or write all that would travel with it; nothing is submitted."""
+    from slurmswift.app import submit as use  # noqa: PLC0415
+
+    tools = make_tools()
+    prepared = use.prepare(use.Request(recipe, tuple(sets), profile), tools, cluster="unsubmitted")
+    _warn_all(prepared.warnings)
+    if folder is not None:
+        use.write_rendered(prepared, folder)
+    if as_json:
+        body = {"script": prepared.script.text, "digest": prepared.script.digest}
+        output.say_json({**body, "folder": None if folder is None else str(folder)})
+    elif folder is not None:
+        output.say(f"wrote {folder}: {', '.join(sorted(prepared.files))}")
+    else:
+        output.say(prepared.script.text.rstrip("\n"))
+
+
+@app.command()
+def watch(
+    *,
+    once: Annotated[bool, typer.Option("--once", help="One pass, for cron and scrontab.")] = False,
+    interval: Annotated[
+        float, typer.Option("--interval", min=5.0, help="Seconds between two looks at Slurm.")
+    ] = 60.0,
+    observe: Annotated[bool, typer.Option("--observe", help="Decide, and do nothing.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Watch over all my runs on this cluster: find out why they end, and resume what can go on."""
+    if observe:
+        raise UsageError("watch --observe is not in this version")
+    tools = make_tools()
+    status = watching.once(tools, as_json=as_json) if once else watching.loop(tools, interval)
+    raise typer.Exit(status)
+
+
+@app.command()
+def status(
+    runs: Annotated[list[str], typer.Argument(metavar="[RUN]...", help="Default: all my runs.")] = [],  # noqa: B006
+    *,
+    live: Annotated[bool, typer.Option("--live", help="Ask Slurm now, too.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show how my runs stand: all of them in a line each, or those named in full."""
+    from slurmswift.cli.show import show_status  # noqa: PLC0415
+
+    raise typer.Exit(show_status(make_tools(), tuple(runs), live=live, as_json=as_json))
+
+
+@app.command()
+def why(run: Run, *, as_json: Json = False) -> None:
+    """Show the evidence and the rule behind each decision about a run, and what comes next."""
+    from slurmswift.cli.show import show_why  # noqa: PLC0415
+
+    show_why(make_tools(), run, as_json=as_json)
+
+
+@app.command()
+def logs(
+    run: Run,
+    *,
+    attempt: Annotated[int | None, typer.Option("--attempt", help="Default: the newest.")] = None,
+    rank: Annotated[int | None, typer.Option("--rank", help="One rank's own log.")] = None,
+    following: Annotated[bool, typer.Option("-f", "--follow", help="Go on as it grows.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Print the log of a run's newest attempt, or of another one."""
+    from slurmswift.app.logs import log_files  # noqa: PLC0415
+    from slurmswift.app.runs import find_run  # noqa: PLC0415
+
+    tools = make_tools()
+    entry = find_run(tools.state, run)
+    files = log_files(entry, attempt=attempt, rank=rank)
+    if as_json:
+        output.say_json({"run_id": entry.run_id, "files": [str(path) for path in files]})
+    else:
+        follow.print_logs(files, entry, following=following, sleep=tools.sleep)
+
+
+@app.command()
+def stop(run: Run, *, as_json: Json = False) -> None:
+    """Cancel a run for good: it is never resumed by itself."""
+    from slurmswift.app.runs import find_run  # noqa: PLC0415
+    from slurmswift.app.stop import stop as use  # noqa: PLC0415
+
+    tools = make_tools()
+    done = use(find_run(tools.state, run), tools)
+    if as_json:
+        body = {"run_id": done.run_id, "job_id": done.job_id, "status": done.status}
+        output.say_json({**body, "message": done.message})
+    else:
+        output.say(f"{done.run_id}: {done.message}")
+
+
+# Commands of the design that later versions bring: refused by name, never "no such command".
+NOT_YET = (
+    "check resume diagnose checkpoints preflight nodes templates doctor service init wait adopt"
+    " replay gc report"
+).split()
+
+
+def _refuse(name: str) -> Callable[[typer.Context], None]:
+    def refuse(_context: typer.Context) -> None:
+        raise UsageError(f"{name}: not in this version")
+
+    return refuse
+
+
+for _name in NOT_YET:
+    app.command(
+        _name,
+        hidden=True,
+        context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    )(_refuse(_name))
+
+
+def _warn_all(warnings: tuple[str, ...]) -> None:
+    for warning in warnings:
+        output.warn(f"warning: {warning}")
+
+

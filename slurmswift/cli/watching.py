@@ -1,0 +1,99 @@
+"""`watch`, `watch --once` and `submit --watch`: the lease, the log, the exit status."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+from slurmswift.app.runs import find_run, read_state
+from slurmswift.app.tools import Tools
+from slurmswift.cli import output
+from slurmswift.daemon.loop import Stopping, one_pass, watch_loop
+from slurmswift.domain.lifecycle import AT_REST, RunStatus
+from slurmswift.errors import ExitStatus
+from slurmswift.files.lease import Lease
+
+SIGNAL_BASE = 128
+WATCH_INTERVAL = 60.0
+
+
+class _Terminal(logging.Handler):
+    """Log lines carry Slurm's and the jobs' words: cleaned like everything shown."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        output.warn(self.format(record))
+
+
+def _start_log() -> None:
+    handler = _Terminal()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", datefmt="%Y-%m-%dT%H:%M:%S"))
+    root = logging.getLogger("slurmswift")
+    root.handlers = [handler]
+    root.setLevel(logging.INFO)
+
+
+def once(tools: Tools, *, as_json: bool) -> int:
+    """One pass. Where another watcher is at work there is nothing to do, and that is no error."""
+    _start_log()
+    lease = Lease(tools.state.path)
+    with lease.held() as mine:
+        if not mine:
+            return _already_watched(lease, as_json=as_json)
+        report = one_pass(tools, lease)
+    if report is None:
+        return int(ExitStatus.SLURM_UNAVAILABLE)
+    if as_json:
+        body = {"acted": True, "changes": list(report.lines), "troubles": list(report.troubles)}
+        output.say_json({**body, "open_runs": [entry.run_id for entry in report.open_runs]})
+    return int(ExitStatus.OK)
+
+
+def loop(tools: Tools, interval: float) -> int:
+    """Watch until a signal says stop."""
+    _start_log()
+    stopping = Stopping()
+    stopping.install()
+    lease = Lease(tools.state.path)
+    with lease.held() as mine:
+        if not mine:
+            return _already_watched(lease, as_json=False)
+        output.warn(f"watching every {interval:g} s (stop with Ctrl-C)")
+        watch_loop(tools, lease, stopping, interval=interval, until=lambda: not lease.still_mine())
+    if stopping.signal is not None:
+        return SIGNAL_BASE + stopping.signal
+    output.warn("another watcher took over; this one stops")
+    return int(ExitStatus.OK)
+
+
+def watch_until_over(tools: Tools, run_id: str) -> int:
+    """Watch (or, where another watcher does, look on) until the run is over; 0 if completed."""
+    _start_log()
+    stopping = Stopping()
+    stopping.install()
+    entry = find_run(tools.state, run_id)
+
+    def over() -> bool:
+        return read_state(entry).status in AT_REST
+
+    lease = Lease(tools.state.path)
+    while not over() and not stopping.event.is_set():
+        with lease.held() as mine:
+            if mine:
+                watch_loop(tools, lease, stopping, interval=WATCH_INTERVAL, until=over)
+        stopping.event.wait(0.0 if over() else 5.0)
+    if not over():
+        return SIGNAL_BASE + (stopping.signal or 2)
+    state = read_state(entry)
+    sys.stderr.flush()
+    output.say(f"{run_id}: {state.status.value}: {state.reason}")
+    completed = state.status is RunStatus.COMPLETED
+    return int(ExitStatus.OK if completed else ExitStatus.RUN_FAILED)
+
+
+def _already_watched(lease: Lease, *, as_json: bool) -> int:
+    holder = lease.holder() or "another watcher"
+    if as_json:
+        output.say_json({"acted": False, "changes": [], "troubles": [], "holder": holder})
+    else:
+        output.warn(f"{holder} is watching already")
+    return int(ExitStatus.OK)
