@@ -89,7 +89,7 @@ class RunState:
     @property
     def restarts(self) -> int:
         """How often the run was put back in the queue, by whomever."""
-        return sum(end.decision in ("requeue", "resubmit", "adopt") for end in self.ends)
+        return sum(end.decision in ("resume", "adopt") for end in self.ends)
 
     def to_json(self) -> Dict[str, object]:
         body: Dict[str, object] = {"schema": SCHEMA, "run_id": self.run_id}

@@ -96,12 +96,13 @@ class Lease:
                 self._touch()
 
     def _break_the_dead(self) -> None:
-        for claim in self._claims():
-            if self._is_dead(claim):
-                # By name: a claim made since then has another, so only the dead one goes.
-                with contextlib.suppress(FileNotFoundError):
-                    self._lock.force_break(claim.name)
-                self._alive_file(claim.token).unlink(missing_ok=True)
+        # Judged before anything is removed: one holder has two claims, and one file that is touched.
+        dead = [claim for claim in self._claims() if self._is_dead(claim)]
+        for claim in dead:
+            # By name: a claim made since then has another, so only the dead one goes.
+            with contextlib.suppress(FileNotFoundError):
+                self._lock.force_break(claim.name)
+            self._alive_file(claim.token).unlink(missing_ok=True)
 
     def _is_dead(self, claim: StrictSoftFileClaim) -> bool:
         alive = self._alive_file(claim.token)
