@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import socket
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ from slurmswift.errors import SlurmUnavailableError, StateError
 from slurmswift.files import journal
 from slurmswift.files.run_directory import RunDirectory
 from slurmswift.files.state_folder import IndexEntry
+from slurmswift.slurm.client import user_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def stop(entry: IndexEntry, tools: Tools) -> Stopped:
     state = run.read_state()
     if state.status in AT_REST and state.status is not RunStatus.HELD:
         return Stopped(entry.run_id, state.job_id, state.status.value, "it is over already")
-    by = f"{getpass.getuser()}@{socket.gethostname()}"
+    by = f"{user_name()}@{socket.gethostname()}"
     now = tools.now()
     run.request_stop(by=by, at=now)
     journal.append(run.journal, {"schema": 1, "at": now, "by": by, "event": "stop"})

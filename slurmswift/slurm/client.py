@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import getpass
+import os
+import pwd
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,6 +31,11 @@ _NO_ANSWER = re.compile(
 )
 _NO_ACCOUNTING = re.compile(r"accounting storage is disabled", re.IGNORECASE)
 _LATER = re.compile(r"try again later|is not yet available|Job is (in the process|pending)")
+
+
+def user_name() -> str:
+    """Who we are to Slurm: by our uid. USER and LOGNAME may be anything, or unset in cron."""
+    return pwd.getpwuid(os.getuid()).pw_name
 
 
 class ActResult(Enum):
@@ -71,7 +77,7 @@ class Slurm:
             )
         except SlurmUnavailableError as error:
             queue = Unknown(str(error))
-        result = self._ask(commands.accounts_of_user(getpass.getuser(), since=since))
+        result = self._ask(commands.accounts_of_user(user_name(), since=since))
         if isinstance(result, Unknown):
             return Look(queue, result)
         if _NO_ACCOUNTING.search(result.stderr):

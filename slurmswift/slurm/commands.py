@@ -35,7 +35,6 @@ def accounts_of_user(user: str, *, since: float) -> tuple[str, ...]:
         f"--user={user}",
         f"--starttime={slurm_time(since)}",
         "--duplicates",
-        "--array",
         "--noheader",
         "--parsable2",
         f"--delimiter={DELIMITER}",
