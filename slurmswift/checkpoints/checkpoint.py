@@ -28,18 +28,6 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Progress:
-    """What a checkpoint itself says about the training."""
-
-    step: int
-    max_steps: int  # 0 where it does not say
-
-    @property
-    def finished(self) -> bool:
-        return 0 < self.max_steps <= self.step
-
-
-@dataclass(frozen=True)
 class Checkpoint:
     """One checkpoint directory, judged."""
 
@@ -48,7 +36,12 @@ class Checkpoint:
     format: str
     state: State
     problems: Tuple[str, ...]
-    finished: bool = False  # global_step >= max_steps: resuming it would train one step too many
+    max_steps: int = 0  # where the training is to end; 0 where the checkpoint does not say
+
+    @property
+    def finished(self) -> bool:
+        """Resumed, a finished run would train one step too many."""
+        return 0 < self.max_steps <= self.step
 
     @property
     def whole(self) -> bool:

@@ -11,7 +11,7 @@ import os
 import re
 from typing import Callable, Dict, Iterator, List, Optional, Set, Tuple
 
-from slurmswift.checkpoints.checkpoint import Checkpoint, Problem, Progress, State
+from slurmswift.checkpoints.checkpoint import Checkpoint, Problem, State
 from slurmswift.checkpoints.contents import DamagedError
 from slurmswift.checkpoints.json_file import check_json_file, load_object
 from slurmswift.checkpoints.safetensors_file import check_safetensors_file
@@ -49,7 +49,7 @@ def recognise(path: str) -> bool:
 def judge(path: str, step: int) -> Checkpoint:
     """Look at every file that a resume reads."""
     files, problems = _files(path)
-    progress, found = _progress(path, files, step)
+    max_steps, found = _max_steps(path, files, step)
     problems += found
     problems += _missing_parts(files)
     problems += _missing_shards(path, files)
@@ -63,7 +63,7 @@ def judge(path: str, step: int) -> Checkpoint:
         format=NAME,
         state=_state(files, problems),
         problems=tuple(map(str, problems)),
-        finished=progress is not None and progress.finished,
+        max_steps=max_steps,
     )
 
 
@@ -104,20 +104,19 @@ def _files(path: str) -> Tuple[Set[str], List[Problem]]:
     return found, problems
 
 
-def _progress(
-    path: str, files: Set[str], step: int
-) -> Tuple[Optional[Progress], List[Problem]]:
+def _max_steps(path: str, files: Set[str], step: int) -> Tuple[int, List[Problem]]:
+    """Where the training is to end, 0 where its state file does not say."""
     if _STATE_FILE not in files:
-        return None, [Problem(_STATE_FILE, "missing: the save did not finish", State.INCOMPLETE)]
+        return 0, [Problem(_STATE_FILE, "missing: the save did not finish", State.INCOMPLETE)]
     try:
         body = load_object(os.path.join(path, _STATE_FILE))
     except DamagedError as error:
-        return None, [Problem(_STATE_FILE, str(error), State.CORRUPT)]
+        return 0, [Problem(_STATE_FILE, str(error), State.CORRUPT)]
     at, most = body.get("global_step"), body.get("max_steps")
     if type(at) is not int or at != step:
         message = f"global_step is {at!r:.40}, the folder's name says {step}"
-        return None, [Problem(_STATE_FILE, message, State.CORRUPT)]
-    return Progress(at, most if type(most) is int else 0), []
+        return 0, [Problem(_STATE_FILE, message, State.CORRUPT)]
+    return most if type(most) is int else 0, []
 
 
 def _missing_parts(files: Set[str]) -> Iterator[Problem]:
