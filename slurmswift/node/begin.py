@@ -7,7 +7,7 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import List, Optional
+from typing import List, Optional, Tuple
 
 from slurmswift.atomic import write_json
 from slurmswift.checkpoints import Checkpoint, ResumePoint, find_resume_point
@@ -20,7 +20,7 @@ from slurmswift.node.interface import NoAddressError, address_of
 from slurmswift.node.older import wait_until_over
 from slurmswift.node.ports import NoPortError, free_port
 
-# The script reads these: the attempt is over without a training, and its exit.json is written.
+# For the script: there is nothing to train (any more), and exit.json says why.
 OVER = 100
 
 # An agent sees within 10 s that it is superseded, on NFS within a minute more.
@@ -28,7 +28,7 @@ _PATIENCE_SECONDS = 300.0
 
 
 def begin(arguments: List[str]) -> int:
-    """Return 0 where the agents may start, OVER where the attempt has ended here."""
+    """Return 0 where the agents may start; OVER or 1 where exit.json is written already."""
     options = _parse(arguments)
     run, attempt = RunFolder(options.run_dir), Attempt.at(options.attempt_dir)
     start = attempt.start()
@@ -49,13 +49,14 @@ def begin(arguments: List[str]) -> int:
     if resume.checkpoint is not None and resume.checkpoint.finished:
         # Resumed, it would train one step too many.
         return _end(attempt, 0, None, f"already finished: {resume.checkpoint.path}")
+    nodes = expand(os.environ.get("SLURM_JOB_NODELIST", "")) or (start.batch_host,)
+    others = [node for node in nodes if node != start.batch_host]
     try:
-        meeting = Rendezvous(
-            node=start.batch_host, address=address_of(options.interface), port=free_port()
-        )
+        address, port = address_of(options.interface, others), free_port()
     except (NoAddressError, NoPortError) as error:
         return _end(attempt, 1, "preflight", f"{start.batch_host}: {error}")
-    settled = _settle(start, resume, meeting, options.interface)
+    settled = _settle(start, resume, nodes, options.interface)
+    settled = replace(settled, rendezvous=Rendezvous(start.batch_host, address, port))
     write_json(attempt.start_file, settled.to_json())
     _tell(settled)
     return 0
@@ -72,16 +73,15 @@ def _parse(arguments: List[str]) -> argparse.Namespace:
 
 
 def _settle(
-    start: StartRecord, resume: ResumePoint, meeting: Rendezvous, interface: str
+    start: StartRecord, resume: ResumePoint, nodes: Tuple[str, ...], interface: str
 ) -> StartRecord:
     chosen = resume.checkpoint
     return replace(
         start,
-        nodes=expand(os.environ.get("SLURM_JOB_NODELIST", "")) or start.nodes,
+        nodes=nodes,
         resume_from=None if chosen is None else chosen.path,
         resume_step=None if chosen is None else chosen.step,
         passed_over=tuple(PassedOver(item.path, _why(item)) for item in resume.passed_over),
-        rendezvous=meeting,
         interface=interface or None,
     )
 
@@ -106,7 +106,7 @@ def _tell(start: StartRecord) -> None:
 def _end(attempt: Attempt, status: int, hint: Optional[str], message: str) -> int:
     write_exit(attempt, status=status, cause_hint=hint, message=message)
     _say(message)
-    return OVER
+    return OVER if hint in (None, "fenced") else status
 
 
 def _say(message: str) -> None:

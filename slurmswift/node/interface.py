@@ -6,6 +6,7 @@ import errno
 import fcntl
 import socket
 import struct
+from typing import Optional, Sequence
 
 _SIOCGIFADDR = 0x8915
 _SIOCGIFFLAGS = 0x8913
@@ -13,16 +14,20 @@ _IFREQ_ADDRESS = slice(20, 24)
 _IFREQ_FLAGS_OFFSET = 16
 _IFF_UP, _IFF_RUNNING = 0x1, 0x40
 _MAX_NAME_BYTES = 15
+_ANYWHERE = "192.0.2.1"  # RFC 5737: no host has it, so the route is the default one
 
 
 class NoAddressError(Exception):
     """This host has no such address; the text says what it has instead."""
 
 
-def address_of(interface: str) -> str:
-    """Return the IPv4 address of an interface, or of the host's own name where none is named."""
+def address_of(interface: str, others: Sequence[str] = ()) -> str:
+    """Return the IPv4 address of an interface, or where none is named, the one others reach.
+
+    ``others`` are the other nodes of the job: none of them can reach this host's loopback.
+    """
     if not interface:
-        return _address_of_host_name()
+        return _address_towards(others)
     if len(interface.encode()) > _MAX_NAME_BYTES:
         raise NoAddressError(f"{interface!r} is no interface's name{_there_are()}")
     try:
@@ -54,16 +59,35 @@ def _ask(question: int, interface: str) -> bytes:
         return fcntl.ioctl(probe.fileno(), question, request)
 
 
-def _address_of_host_name() -> str:
-    name = socket.gethostname()
-    try:
-        address = socket.gethostbyname(name)
-    except OSError as error:
-        raise NoAddressError(
-            f"{name} has no address by its own name ({error}); name the training's interface "
-            "in the recipe or the profile"
-        ) from error
+def _address_towards(others: Sequence[str]) -> str:
+    """Of the route to another node, else of the host's own name, else of the default route."""
+    routes = [_route_to(other) for other in others[:1]]
+    for address in (*routes, _resolve(socket.gethostname()), _route_to(_ANYWHERE)):
+        # Debian and others give a host's own name 127.0.1.1.
+        if address and not (others and address.startswith("127.")):
+            return address
+    raise NoAddressError(
+        "this node has no address that others could reach by its own name; name the training's "
+        f"interface in the recipe or the profile{_there_are()}"
+    )
+
+
+def _route_to(host: str) -> Optional[str]:
+    """Return the local address that the kernel would use; connecting UDP sends nothing."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((host, 9))
+            address: str = probe.getsockname()[0]
+        except OSError:
+            return None
     return address
+
+
+def _resolve(name: str) -> Optional[str]:
+    try:
+        return socket.gethostbyname(name)
+    except OSError:
+        return None
 
 
 def _there_are() -> str:
