@@ -13,7 +13,7 @@ class DamagedError(Exception):
 
 
 @contextmanager
-def opened(path: str) -> Iterator["Contents"]:
+def opened(path: str) -> Iterator[Contents]:
     """Open a regular file; anything else under the name is damage, not an error of ours."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

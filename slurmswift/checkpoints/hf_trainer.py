@@ -94,7 +94,9 @@ def _files(path: str) -> Tuple[Set[str], List[Problem]]:
             relative = os.path.relpath(full, path)
             if os.path.islink(full) and not os.path.realpath(full).startswith(inside):
                 problems.append(
-                    Problem(relative, "a link out of the checkpoint, not followed", State.INCOMPLETE)
+                    Problem(
+                        relative, "a link out of the checkpoint, not followed", State.INCOMPLETE
+                    )
                 )
             elif not _UNFINISHED.search(name):
                 found.add(relative)

@@ -88,7 +88,7 @@ def _version_folders(top: str) -> List[str]:
     return [entry.path for entry in _real_folders(top) if _VERSION_FOLDER.match(entry.name)]
 
 
-def _real_folders(folder: str) -> List["os.DirEntry[str]"]:
+def _real_folders(folder: str) -> List[os.DirEntry[str]]:
     """Folders, not links to any: ``last-checkpoint`` and its kind are hints, and may lead out."""
     try:
         with os.scandir(folder) as entries:

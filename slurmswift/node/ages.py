@@ -10,9 +10,7 @@ from typing import Optional
 
 def touch(path: Path, text: bytes = b".\n") -> None:
     """Write for real: only then is the modification time the file server's own."""
-    descriptor = os.open(
-        path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
-    )
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         os.pwrite(descriptor, text, 0)
         os.fsync(descriptor)

@@ -24,7 +24,7 @@ class Attempt:
     number: int
 
     @classmethod
-    def at(cls, path: Path) -> "Attempt":
+    def at(cls, path: Path) -> Attempt:
         match = _ATTEMPT.match(path.name)
         if match is None:
             raise ValueError(f"{path}: not an attempt's directory (NNN-<job id>)")
@@ -95,7 +95,9 @@ class RunFolder:
         """Every attempt with a directory, oldest first."""
         found = []
         for entry in os.scandir(self.attempts_folder):
-            if _ATTEMPT.match(entry.name) and stat.S_ISDIR(entry.stat(follow_symlinks=False).st_mode):
+            if _ATTEMPT.match(entry.name) and stat.S_ISDIR(
+                entry.stat(follow_symlinks=False).st_mode
+            ):
                 found.append(Attempt.at(Path(entry.path)))
         return sorted(found, key=lambda attempt: attempt.number)
 

@@ -30,9 +30,7 @@ def launch_environment(
     attempt_dir: Path,
 ) -> Dict[str, str]:
     """What the script's launch block finds in its environment."""
-    environment = {
-        name: value for name, value in inherited.items() if name not in _RANK_VARIABLES
-    }
+    environment = {name: value for name, value in inherited.items() if name not in _RANK_VARIABLES}
     meeting = start.rendezvous
     environment.update(
         {

@@ -91,4 +91,3 @@ def _has_exit(attempt: Attempt) -> bool:
         return attempt.exit() is not None
     except StateError:
         return False
-

@@ -65,9 +65,7 @@ class RankWatch:
         below = descendants(root)
         inside: Set[int] = set()
         for process in below:  # parents come first
-            if process.parent in inside:
-                inside.add(process.pid)
-            elif self._knows(process) or self._take(process):
+            if process.parent in inside or self._knows(process) or self._take(process):
                 inside.add(process.pid)
         alive = {(process.pid, process.start_time) for process in below}
         for rank in self._ranks.values():

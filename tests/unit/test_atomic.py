@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import List
 
 import pytest
 
@@ -70,7 +69,9 @@ def test_what_is_no_regular_file_is_not_read(tmp_path: Path, make: object) -> No
         atomic.read_json(path)
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"\xff", b"[" * 100_000], ids=["empty", "cut", "binary", "deep"])
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b"\xff", b"[" * 100_000], ids=["empty", "cut", "binary", "deep"]
+)
 def test_damaged_json_is_reported_with_its_path(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / "grant.json"
     path.write_bytes(text)
@@ -81,7 +82,7 @@ def test_damaged_json_is_reported_with_its_path(tmp_path: Path, text: bytes) -> 
 def test_reading_stops_at_the_limit(tmp_path: Path) -> None:
     path = tmp_path / "big"
     path.write_bytes(b"x" * 11)
-    seen: List[bytes] = [atomic.read_regular(path, limit=11)]
+    seen: list[bytes] = [atomic.read_regular(path, limit=11)]
     with pytest.raises(StateError, match="larger than 10 bytes"):
         atomic.read_regular(path, limit=10)
 
