@@ -7,7 +7,7 @@ from pathlib import Path
 
 from slurmswift.app.facts import newest_checkpoint
 from slurmswift.domain import policy
-from slurmswift.domain.lifecycle import RunStatus
+from slurmswift.domain.lifecycle import TERMINAL, RunStatus
 from slurmswift.domain.plan import Plan
 from slurmswift.domain.run import AttemptEnd, RunState
 from slurmswift.files import journal
@@ -54,23 +54,25 @@ def _diagnosis(end: AttemptEnd) -> dict[str, object]:
 
 def what_next(state: RunState, plan: Plan, *, stopping: bool) -> str:
     """Say what happens next, and who has to act."""
-    if state.status is RunStatus.COMPLETED:
-        return "nothing: the run is complete"
-    if state.status is RunStatus.CANCELLED:
-        return "nothing: the run was cancelled and is never revived by itself"
-    if state.status is RunStatus.FAILED:
-        remedy = state.ends[-1].remedy if state.ends else ""
-        return f"nothing by itself: {remedy}" if remedy else "nothing by itself"
-    if state.status is RunStatus.HELD:
-        return f"a person must look: {state.reason}"
-    if stopping:
-        return "the watcher sees the job end, then the run is CANCELLED"
-    left = policy.attempts_left(
-        state.ends, policy.Limits(plan.restart.max_restarts, plan.restart.budgets), state.restarts
-    )
-    if state.status is RunStatus.RESTARTING:
-        return "the watcher puts it back in the queue"
+    said = _NEXT.get(state.status)
+    if state.status is RunStatus.FAILED and state.ends and state.ends[-1].remedy:
+        said = f"nothing by itself: {state.ends[-1].remedy}"
+    if stopping and state.status not in TERMINAL:
+        said = "the watcher sees the job end, then the run is CANCELLED"
+    if said is not None:
+        return said
+    limits = policy.Limits(plan.restart.max_restarts, plan.restart.budgets)
+    left = policy.attempts_left(state.ends, limits, state.restarts)
     return f"if this attempt fails for a passing reason, it is resumed ({left} attempts left)"
+
+
+_NEXT = {
+    RunStatus.COMPLETED: "nothing: the run is complete",
+    RunStatus.CANCELLED: "nothing: the run was cancelled, and is never revived by itself",
+    RunStatus.FAILED: "nothing by itself",
+    RunStatus.HELD: "a person must look at it, then resume or stop it",
+    RunStatus.RESTARTING: "the watcher puts it back in the queue",
+}
 
 
 def decisions(entry: IndexEntry) -> tuple[Mapping[str, object], ...]:

@@ -1,4 +1,4 @@
-"""The acts upon Slurm: submit an epoch, requeue a job, cancel one. Each is journaled before it is done."""
+"""The acts upon Slurm (submit, requeue, cancel), each journaled before it is done."""
 
 from __future__ import annotations
 
@@ -104,9 +104,7 @@ def _requeue(chronicle: Chronicle, tools: Tools, exclude: tuple[str, ...], now: 
     )
     intent = Intent("requeue", state.epoch, job_id, exclude, hold=avoid, at=now)
     chronicle.save(replace(state, intent=intent))
-    chronicle.grant(
-        epoch=state.epoch, job_id=job_id, last_attempt=_last_attempt(chronicle), at=now
-    )
+    chronicle.grant(epoch=state.epoch, job_id=job_id, last_attempt=_last_attempt(chronicle), at=now)
     act = tools.slurm.requeue(job_id, hold=avoid)
     if act.result is ActResult.DONE:
         finish_requeue(chronicle, tools, now)
@@ -146,9 +144,7 @@ def finish_requeue(chronicle: Chronicle, tools: Tools, now: float) -> None:
         tools.slurm.start_now(intent.job_id)
     chronicle.note("requeued", tools.now(), job_id=intent.job_id, restart_count=row.restart_count)
     chronicle.save(
-        replace(
-            chronicle.state, intent=None, restart_count=row.restart_count, not_before=None
-        )
+        replace(chronicle.state, intent=None, restart_count=row.restart_count, not_before=None)
     )
     chronicle.move(RunStatus.PENDING, f"job {intent.job_id} is back in the queue", tools.now())
 

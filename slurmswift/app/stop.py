@@ -56,5 +56,3 @@ def stop(entry: IndexEntry, tools: Tools) -> Stopped:
             f"recorded: the next pass cancels, and no start gets past the gate ({error})"
         ) from error
     return Stopped(entry.run_id, state.job_id, state.status.value, f"job {state.job_id} cancelled")
-
-

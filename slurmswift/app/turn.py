@@ -106,7 +106,7 @@ class Turn:
         if state.intent is not None and state.intent.kind == "requeue":
             restart.finish_requeue(chronicle, self.tools, now)
             return
-        over = Over(JobState.REQUEUED, None, None, True, False, "", in_queue=True)
+        over = Over(JobState.REQUEUED, in_queue=True)
         earlier = self._earlier_attempt(state)
         if earlier is not None:
             over = earlier
@@ -116,14 +116,12 @@ class Turn:
         """The row of the attempt before the newest one, where accounting kept it."""
         if not isinstance(self.look.accounts, tuple):
             return None
-        rows = [
-            row for row in self.look.accounts if row.job_id == state.job_id and not row.step
-        ]
+        rows = [row for row in self.look.accounts if row.job_id == state.job_id and not row.step]
         if len(rows) < 2:  # noqa: PLR2004 - the new attempt's row, and one before it
             return None
         row = rows[-2]
         code = (row.exit_code.status, row.exit_code.signal)
-        return Over(row.state, code, row.cancelled_by, True, False, row.nodes, in_queue=True)
+        return Over(row.state, code, row.cancelled_by, nodes=row.nodes, in_queue=True)
 
     def _conclude_adopted(
         self, chronicle: Chronicle, over: Over, row: QueueRow, now: float
@@ -136,7 +134,9 @@ class Turn:
         if not already:
             story = attempt_story(chronicle.run, str(state.job_id), state.restart_count, over)
             end = _attempt_end(state, story, over, chronicle.run.read_plan(), now)
-            end = replace(end, decision="adopt", reason="Slurm put the job back in the queue itself")
+            end = replace(
+                end, decision="adopt", reason="Slurm put the job back in the queue itself"
+            )
             self._record(chronicle, end, story, over)
         chronicle.save(
             replace(
@@ -156,7 +156,7 @@ class Turn:
             reason = "neither squeue nor sacct knows the job (yet, or any more)"
             chronicle.save(replace(state, missing_since=since, reason=reason))
             return
-        gone = Over(JobState.UNRECOGNIZED, None, None, False, False, "", in_queue=False)
+        gone = Over(JobState.UNRECOGNIZED, canceller_known=False)
         self._over(chronicle, gone, now)
 
     def _over(self, chronicle: Chronicle, over: Over, now: float) -> None:
@@ -196,7 +196,9 @@ class Turn:
         if isinstance(choice, policy.Resume):
             end = replace(end, decision="resume", reason=choice.why)
             self._record(chronicle, end, story, over)
-            avoid = tuple(AvoidedNode(node, end.evidence or end.cause, now) for node in choice.avoid)
+            avoid = tuple(
+                AvoidedNode(node, end.evidence or end.cause, now) for node in choice.avoid
+            )
             chronicle.save(
                 replace(
                     chronicle.state,
@@ -206,14 +208,10 @@ class Turn:
             )
             chronicle.move(RunStatus.RESTARTING, choice.why, now)
         elif isinstance(choice, policy.Stop):
-            self._record(
-                chronicle, replace(end, decision="stop", reason=choice.why), story, over
-            )
+            self._record(chronicle, replace(end, decision="stop", reason=choice.why), story, over)
             chronicle.move(RunStatus.FAILED, choice.why, now)
         else:
-            self._record(
-                chronicle, replace(end, decision="hold", reason=choice.why), story, over
-            )
+            self._record(chronicle, replace(end, decision="hold", reason=choice.why), story, over)
             chronicle.move(RunStatus.HELD, choice.why, now)
 
     def _record(
@@ -293,4 +291,3 @@ def _observation_words(over: Over, story: AttemptStory) -> str:
         return f"{words}; the attempt left no exit record"
     hint = f" ({story.exit.cause_hint})" if story.exit.cause_hint else ""
     return f"{words}; its own record: status {story.exit.status}{hint}"
-

@@ -52,7 +52,9 @@ def submit(
     sets: Set = [],  # noqa: B006 - typer reads the default, nobody writes it
     profile: Profile = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check and render only.")] = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Stay, and watch until it is over.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Stay, and watch until it is over.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Check a recipe, render its script, and submit it as a new run."""
@@ -100,13 +102,14 @@ def render(
     recipe: Recipe,
     *,
     folder: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="DIR", help="A new folder for all of it.")
+        Path | None,
+        typer.Option("-o", "--output", metavar="DIR", help="A new folder for all of it."),
     ] = None,
     sets: Set = [],  # noqa: B006
     profile: Profile = None,
     as_json: Json = False,
 ) -> None:
-    """Print the script of a recipe, or write all that would travel with it; nothing is submitted."""
+    """Print a recipe's script, or write all that would travel with it; nothing is submitted."""
     from slurmswift.app import submit as use  # noqa: PLC0415
 
     tools = make_tools()
@@ -133,7 +136,7 @@ def watch(
     observe: Annotated[bool, typer.Option("--observe", help="Decide, and do nothing.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Watch over all my runs on this cluster: find out why they end, and resume what can go on."""
+    """Watch over my runs on this cluster: find out why they end, resume what can go on."""
     if observe:
         raise UsageError("watch --observe is not in this version")
     tools = make_tools()
@@ -143,7 +146,9 @@ def watch(
 
 @app.command()
 def status(
-    runs: Annotated[list[str], typer.Argument(metavar="[RUN]...", help="Default: all my runs.")] = [],  # noqa: B006
+    runs: Annotated[
+        list[str], typer.Argument(metavar="[RUN]...", help="Default: all my runs.")
+    ] = [],  # noqa: B006
     *,
     live: Annotated[bool, typer.Option("--live", help="Ask Slurm now, too.")] = False,
     as_json: Json = False,
@@ -200,10 +205,23 @@ def stop(run: Run, *, as_json: Json = False) -> None:
 
 
 # Commands of the design that later versions bring: refused by name, never "no such command".
-NOT_YET = (
-    "check resume diagnose checkpoints preflight nodes templates doctor service init wait adopt"
-    " replay gc report"
-).split()
+NOT_YET = [
+    "check",
+    "resume",
+    "diagnose",
+    "checkpoints",
+    "preflight",
+    "nodes",
+    "templates",
+    "doctor",
+    "service",
+    "init",
+    "wait",
+    "adopt",
+    "replay",
+    "gc",
+    "report",
+]
 
 
 def _refuse(name: str) -> Callable[[typer.Context], None]:
@@ -224,5 +242,3 @@ for _name in NOT_YET:
 def _warn_all(warnings: tuple[str, ...]) -> None:
     for warning in warnings:
         output.warn(f"warning: {warning}")
-
-

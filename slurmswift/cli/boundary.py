@@ -14,7 +14,8 @@ from slurmswift.errors import ExitStatus, SlurmswiftError
 
 def run_cli(arguments: list[str]) -> int:
     """Run one command line; return its exit status (DESIGN: 0-6, 70 a bug, 130/143 interrupted)."""
-    import click  # noqa: PLC0415 - comes with typer, and is as heavy
+    import typer  # noqa: PLC0415 - heavy, and `--version` does without
+
     from slurmswift.cli.app import app  # noqa: PLC0415
 
     os.umask(0o077)
@@ -22,22 +23,32 @@ def run_cli(arguments: list[str]) -> int:
         status = app(arguments, standalone_mode=False, prog_name="slurmswift")
     except SlurmswiftError as error:
         warn(f"slurmswift: {error}")
-        return int(error.exit_status)
-    except click.exceptions.Exit as error:
-        return int(error.exit_code)
-    except click.ClickException as error:
-        error.show(file=sys.stderr)
-        return int(ExitStatus.USAGE)
-    except (KeyboardInterrupt, click.exceptions.Abort):
+        status = int(error.exit_status)
+    except typer.Exit as error:
+        status = int(error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
         warn("slurmswift: interrupted")
-        return int(ExitStatus.INTERRUPTED)
+        status = int(ExitStatus.INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output went away (`| head`): no error, and nothing more to say.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        status = 0
     except Exception as error:  # noqa: BLE001 - the boundary: a bug is reported, not dumped
-        return _report_bug(error)
+        status = _usage_error(error) or _report_bug(error)
     return status if isinstance(status, int) else 0
+
+
+def _usage_error(error: Exception) -> int | None:
+    """Show what typer says of a wrong command line; None where the error is another one.
+
+    By name: older releases of typer stand on the package click, newer ones bring their own copy.
+    """
+    if not any(kind.__name__ == "ClickException" for kind in type(error).__mro__):
+        return None
+    show = getattr(error, "show", None)
+    if callable(show):
+        show(file=sys.stderr)
+    return int(ExitStatus.USAGE)
 
 
 def _report_bug(error: Exception) -> int:

@@ -23,7 +23,8 @@ def print_logs(
     for number, path in enumerate(files):
         if len(files) > 1:
             output.say(f"==> {path} <==")
-        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as log:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as log:
             _print_rest(log)
             while following and number == len(files) - 1:
                 over = read_state(entry).status in AT_REST

@@ -111,7 +111,9 @@ def _print_full(body: Mapping[str, object]) -> None:
 
 
 def _print_diagnosis(label: str, diagnosis: Mapping[str, object]) -> None:
-    where = [f"{key} {diagnosis[key]}" for key in ("rank", "node") if diagnosis.get(key) is not None]
+    where = [
+        f"{key} {diagnosis[key]}" for key in ("rank", "node") if diagnosis.get(key) is not None
+    ]
     output.say(f"{label} {diagnosis['cause']}" + (f" ({', '.join(where)})" if where else ""))
     evidence = diagnosis.get("evidence")
     if isinstance(evidence, list):

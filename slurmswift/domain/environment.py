@@ -10,7 +10,17 @@ from dataclasses import dataclass
 from typing import Dict, Mapping, Sequence, Tuple, Union
 
 # What an enclosing job or the user's shell tells Slurm's clients: never handed on.
-SLURM_PREFIXES = ("SLURM_", "SBATCH_", "SQUEUE_", "SACCT_", "SALLOC_", "SRUN_", "SLURMD_", "PMI_", "PMIX_")
+SLURM_PREFIXES = (
+    "SLURM_",
+    "SBATCH_",
+    "SQUEUE_",
+    "SACCT_",
+    "SALLOC_",
+    "SRUN_",
+    "SLURMD_",
+    "PMI_",
+    "PMIX_",
+)
 # A shell's own bookkeeping, and what belongs to the terminal that happened to submit.
 _SHELLS_OWN = frozenset({"_", "OLDPWD", "PWD", "SHLVL", "TERM", "TERMCAP", "SLURMSWIFT_STATE"})
 
@@ -26,8 +36,10 @@ class Account:
     shell: str
 
 
-def freeze(environ: Mapping[str, str], account: Account, inherit: Inherit = "all") -> Dict[str, str]:
-    """Return the job's environment. ``SLURM_CONF`` is added at each call: it belongs to the host."""
+def freeze(
+    environ: Mapping[str, str], account: Account, inherit: Inherit = "all"
+) -> Dict[str, str]:
+    """Return the job's environment, without SLURM_CONF: that one belongs to the host."""
     kept = {
         name: value
         for name, value in environ.items()

@@ -101,6 +101,8 @@ def _fold(numbers: List[int], width: int) -> str:
         else:
             ranges.append([number, number])
     return ",".join(
-        str(low).zfill(width) if low == high else f"{str(low).zfill(width)}-{str(high).zfill(width)}"
+        str(low).zfill(width)
+        if low == high
+        else f"{str(low).zfill(width)}-{str(high).zfill(width)}"
         for low, high in ranges
     )

@@ -90,10 +90,8 @@ def parse_state(text: str, printer: Printer) -> JobState:
 
 def parse_canceller(text: str) -> Optional[int]:
     """Return the uid of ``CANCELLED by UID``, None where Slurm does not say."""
-    words = text.split()
-    if len(words) == 3 and words[0] == "CANCELLED" and words[1] == "by" and words[2].isdigit():
-        return int(words[2])
-    return None
+    before, _, uid = text.strip().rpartition(" by ")
+    return int(uid) if before == "CANCELLED" and uid.isdigit() else None
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,7 @@ class ExitCode:
     signal: int
 
     @classmethod
-    def parse(cls, text: str) -> "ExitCode":
+    def parse(cls, text: str) -> ExitCode:
         status, _, signal = text.partition(":")
         return cls(int(status or 0), int(signal or 0))
 

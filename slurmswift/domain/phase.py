@@ -47,12 +47,12 @@ class Over:
     """The attempt has ended, and Slurm will not start it again by itself."""
 
     state: JobState
-    exit_code: Optional[Tuple[int, int]]
-    cancelled_by: Optional[int]
-    canceller_known: bool
-    out_of_memory: bool
-    nodes: str
-    in_queue: bool  # slurmctld still has the record: the job can be requeued
+    exit_code: Optional[Tuple[int, int]] = None
+    cancelled_by: Optional[int] = None
+    canceller_known: bool = True
+    out_of_memory: bool = False
+    nodes: str = ""
+    in_queue: bool = False  # slurmctld still has the record: the job can be requeued
 
 
 @dataclass(frozen=True)
@@ -80,16 +80,16 @@ def phase_of(observation: Observation, *, restart_count: int, has_accounting: bo
         return Live(row)
     if row is not None and row.state not in FINAL_STATES:
         return Ending(f"squeue shows it {row.state.value}")
-    return _ended(observation, has_accounting)
+    return _ended(observation, has_accounting=has_accounting)
 
 
-def _ended(seen: Seen, has_accounting: bool) -> Phase:
+def _ended(seen: Seen, *, has_accounting: bool) -> Phase:
     row, account = seen.queue, seen.account
     if account is None:
         if has_accounting or row is None:
             return Ending("accounting does not show its end yet")
         # A site without slurmdbd: nothing names a canceller, and nothing CANCELLED is revived.
-        return Over(row.state, None, None, False, False, row.nodes, in_queue=True)
+        return Over(row.state, canceller_known=False, nodes=row.nodes, in_queue=True)
     job = account.job
     if job.state not in FINAL_STATES or job.end in ("", "Unknown"):
         return Ending(f"accounting still shows it {job.state.value}")
@@ -99,7 +99,6 @@ def _ended(seen: Seen, has_accounting: bool) -> Phase:
         state=job.state,
         exit_code=(job.exit_code.status, job.exit_code.signal),
         cancelled_by=job.cancelled_by,
-        canceller_known=True,
         out_of_memory=account.out_of_memory,
         nodes=job.nodes,
         in_queue=row is not None,

@@ -182,6 +182,8 @@ def attempts_left(ends: Sequence[AttemptEnd], limits: Limits, restarts: int) -> 
     Slurm requeues by itself, without asking: the gate must know where the floors lie.
     """
     return max(
-        0, min(limits.max_restarts - restarts, MAX_WITHOUT_CHECKPOINT - len(_without_checkpoint(ends)))
+        0,
+        min(
+            limits.max_restarts - restarts, MAX_WITHOUT_CHECKPOINT - len(_without_checkpoint(ends))
+        ),
     )
-

@@ -29,7 +29,7 @@ class Fields:
         self._where = where
 
     @classmethod
-    def of_record(cls, source: object, where: str) -> "Fields":
+    def of_record(cls, source: object, where: str) -> Fields:
         """Open a record file's object, refusing one that a newer slurmswift wrote."""
         fields = cls(source, where)
         schema = fields.get("schema", int)
@@ -56,10 +56,10 @@ class Fields:
             raise StateError(f"{self._where}: damaged: {key!r} is not a list of text")
         return tuple(values)
 
-    def objects(self, key: str) -> Tuple["Fields", ...]:
+    def objects(self, key: str) -> Tuple[Fields, ...]:
         return tuple(Fields(value, f"{self._where}: {key}") for value in self.get(key, list))
 
-    def object(self, key: str) -> Optional["Fields"]:
+    def object(self, key: str) -> Optional[Fields]:
         value = self._source.get(key)
         return None if value is None else Fields(value, f"{self._where}: {key}")
 
@@ -76,7 +76,7 @@ class Grant:
     at: float
 
     @classmethod
-    def parse(cls, source: object, where: str) -> "Grant":
+    def parse(cls, source: object, where: str) -> Grant:
         fields = Fields.of_record(source, where)
         return cls(
             epoch=fields.get("epoch", int),
@@ -136,7 +136,7 @@ class StartRecord:
     interface: Optional[str]
 
     @classmethod
-    def parse(cls, source: object, where: str) -> "StartRecord":
+    def parse(cls, source: object, where: str) -> StartRecord:
         fields = Fields.of_record(source, where)
         log = Fields(fields.get("slurm_log", dict), f"{where}: slurm_log")
         meeting = fields.object("rendezvous")
@@ -156,8 +156,9 @@ class StartRecord:
                 PassedOver(item.get("path", str), item.get("why", str))
                 for item in fields.objects("passed_over")
             ),
-            rendezvous=meeting
-            and Rendezvous(
+            rendezvous=None
+            if meeting is None
+            else Rendezvous(
                 meeting.get("node", str), meeting.get("address", str), meeting.get("port", int)
             ),
             interface=fields.optional("interface", str),
@@ -210,7 +211,7 @@ class NodeRecord:
     ended_at: float
 
     @classmethod
-    def parse(cls, source: object, where: str) -> "NodeRecord":
+    def parse(cls, source: object, where: str) -> NodeRecord:
         fields = Fields.of_record(source, where)
         launcher = Fields(fields.get("launcher", dict), f"{where}: launcher")
         interface = fields.object("interface")
@@ -231,8 +232,9 @@ class NodeRecord:
             ),
             last_step=fields.optional("last_step", int),
             fenced=fields.optional("fenced", str),
-            interface=interface
-            and Interface(interface.get("name", str), interface.get("state", str)),
+            interface=None
+            if interface is None
+            else Interface(interface.get("name", str), interface.get("state", str)),
             started_at=fields.get("started_at", float),
             ended_at=fields.get("ended_at", float),
         )
@@ -259,7 +261,7 @@ class ExitRecord:
     ended_at: float
 
     @classmethod
-    def parse(cls, source: object, where: str) -> "ExitRecord":
+    def parse(cls, source: object, where: str) -> ExitRecord:
         fields = Fields.of_record(source, where)
         return cls(
             status=fields.get("status", int),
@@ -284,6 +286,6 @@ class Ending:
     at: float
 
     @classmethod
-    def parse(cls, source: object, where: str) -> "Ending":
+    def parse(cls, source: object, where: str) -> Ending:
         fields = Fields.of_record(source, where)
         return cls(fields.get("signal", str), fields.get("at", float))

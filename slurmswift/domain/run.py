@@ -101,7 +101,7 @@ class RunState:
         return body
 
     @classmethod
-    def parse(cls, source: object, where: str) -> "RunState":
+    def parse(cls, source: object, where: str) -> RunState:
         fields = Fields.of_record(source, where)
         checkpoint = fields.object("checkpoint")
         return cls(
@@ -119,8 +119,9 @@ class RunState:
             not_before=fields.optional("not_before", float),
             missing_since=fields.optional("missing_since", float),
             intent=_parse_intent(fields.object("intent")),
-            checkpoint=checkpoint
-            and KnownCheckpoint(checkpoint.get("path", str), checkpoint.get("step", int)),
+            checkpoint=None
+            if checkpoint is None
+            else KnownCheckpoint(checkpoint.get("path", str), checkpoint.get("step", int)),
             avoid=tuple(
                 AvoidedNode(item.get("node", str), item.get("why", str), item.get("since", float))
                 for item in fields.objects("avoid")

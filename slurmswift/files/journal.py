@@ -18,7 +18,7 @@ def read(path: Path) -> tuple[dict[str, object], ...]:
     """Return every entry.
 
     A torn last line (its writer was killed) is left out; one that a later writer closed, or any
-    other damage, stands in its place as an entry of event ``damaged``: reported, never guessed over.
+    other damage, stands there as an entry of event ``damaged``: reported, never guessed over.
     """
     try:
         lines = read_regular(path, MAX_JOURNAL_BYTES).split(b"\n")

@@ -96,7 +96,7 @@ class Lease:
                 self._touch()
 
     def _break_the_dead(self) -> None:
-        # Judged before anything is removed: one holder has two claims, and one file that is touched.
+        # Judged before anything is removed: one holder has two claims, and one touched file.
         dead = [claim for claim in self._claims() if self._is_dead(claim)]
         for claim in dead:
             # By name: a claim made since then has another, so only the dead one goes.

@@ -29,16 +29,16 @@ _EPOCH_NAME = re.compile(r"^EPOCH-(\d{4,})$")
 T = TypeVar("T")
 
 ABOUT = """\
-This is the directory of one run of slurmswift. `slurmswift status {run_id}` tells how it stands,
-`slurmswift why {run_id}` how it came to that.
+This is the directory of one run of slurmswift.
+`slurmswift status {run_id}` tells how it stands, `slurmswift why {run_id}` how it came to that.
 
 recipe.yaml plan.json job.sbatch setup.sh environment.json node.pyz   asked, decided, submitted
 run.json journal.jsonl grant.json stop                                kept by slurmswift
 slurm-JOBID.out                                                       Slurm's own words
-attempts/NNN-JOBID/                                                   one execution: job.log, records
+attempts/NNN-JOBID/                                                   one execution: log and records
 output/                                                               the training's output
 
-Nothing here is needed by slurmswift once the run is over. Do not edit the files of a run that is not.
+Do not edit anything here while the run is not over.
 """
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from slurmswift.atomic import read_json, write_json
 from slurmswift.domain.records import SCHEMA, Fields
 
-
 REMEMBERED = ("PATH", "SLURM_CONF")
 
 
@@ -53,7 +52,7 @@ class StateFolder:
         """Every run in the index, by id. A damaged entry is reported, not passed over."""
         if not self._runs.is_dir():
             return ()
-        names = sorted(name for name in os.listdir(self._runs) if not name.startswith("."))
+        names = sorted(path.name for path in self._runs.iterdir())
         return tuple(self._read(name) for name in names if not name.endswith(".tmp"))
 
     def _read(self, name: str) -> IndexEntry:

@@ -103,6 +103,7 @@ def parse_nodes(stdout: str) -> dict[str, frozenset[str]]:
     found: dict[str, set[str]] = {}
     for line in stdout.splitlines():
         columns = [column.strip() for column in line.split(DELIMITER)]
-        if len(columns) >= 2 and columns[0] and columns[1]:
-            found.setdefault(columns[1].rstrip("*"), set()).add(columns[0])
+        node, partition = (*columns, "", "")[:2]
+        if node and partition:
+            found.setdefault(partition.rstrip("*"), set()).add(node)
     return {partition: frozenset(nodes) for partition, nodes in found.items()}

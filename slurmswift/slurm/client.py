@@ -87,9 +87,7 @@ class Slurm:
             return Look(queue, Unknown(str(result)), has_accounting)
         return Look(queue, answers.parse_accounts(result.stdout), has_accounting)
 
-    def submit(
-        self, script: str, epoch: int, *, exclude: str, env: Mapping[str, str]
-    ) -> str:
+    def submit(self, script: str, epoch: int, *, exclude: str, env: Mapping[str, str]) -> str:
         """Submit and return the job id.
 
         SlurmRefusedError: Slurm said no, nothing is queued. SlurmUnavailableError: nobody knows;

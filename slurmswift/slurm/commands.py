@@ -61,7 +61,9 @@ def state_of_job(job_id: str) -> tuple[str, ...]:
     return ("squeue", f"--jobs={job_id}", *queue_of_user()[2:])
 
 
-def submit(script: str, epoch: int, *, exclude: str = "", test_only: bool = False) -> tuple[str, ...]:
+def submit(
+    script: str, epoch: int, *, exclude: str = "", test_only: bool = False
+) -> tuple[str, ...]:
     options = ["--parsable"]
     if test_only:
         options.append("--test-only")

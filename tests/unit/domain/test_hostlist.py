@@ -40,12 +40,16 @@ def test_a_hostile_list_does_not_fill_the_memory(text: str) -> None:
 
 
 def test_numbers_of_one_width_fold_into_ranges() -> None:
-    assert compress(["node03", "node01", "node02", "node10", "gpu7", "a"]) == "a,gpu7,node[01-03,10]"
+    assert (
+        compress(["node03", "node01", "node02", "node10", "gpu7", "a"]) == "a,gpu7,node[01-03,10]"
+    )
 
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(["n", "rack-2-gpu", "x9y"]), st.integers(0, 200), st.integers(1, 4))
+        st.tuples(
+            st.sampled_from(["n", "rack-2-gpu", "x9y"]), st.integers(0, 200), st.integers(1, 4)
+        )
     )
 )
 def test_folding_and_expanding_give_the_same_nodes(parts: list[tuple[str, int, int]]) -> None:

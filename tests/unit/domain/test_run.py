@@ -73,7 +73,7 @@ def test_the_status_is_the_third_key_for_the_gate_to_find() -> None:
     assert list(STATE.to_json())[:3] == ["schema", "run_id", "status"]
 
 
-@pytest.mark.parametrize("key", [k for k in STATE.to_json() if k not in ("reason",)])
+@pytest.mark.parametrize("key", list(STATE.to_json()))
 def test_a_key_of_another_type_is_damage_and_names_the_file(key: str) -> None:
     with pytest.raises(StateError, match=r"run\.json"):
         RunState.parse(written() | {key: {"not": ["what", "it", "was"]}}, "run.json")
@@ -99,7 +99,7 @@ def test_only_a_person_leads_out_of_an_end(status: RunStatus) -> None:
 
 def test_every_status_can_reach_rest() -> None:
     for status in set(RunStatus) - AT_REST:
-        assert AT_REST <= MOVES[status]
+        assert MOVES[status] >= AT_REST
 
 
 def test_staying_is_no_move() -> None:

@@ -24,7 +24,7 @@ with Lease(Path(sys.argv[1])).held() as mine:
 """
 
 
-def other_holder(folder: Path) -> "subprocess.Popen[str]":
+def other_holder(folder: Path) -> subprocess.Popen[str]:
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(folder)], stdout=subprocess.PIPE, text=True
     )
@@ -33,7 +33,7 @@ def other_holder(folder: Path) -> "subprocess.Popen[str]":
     return process
 
 
-def end(process: "subprocess.Popen[str]") -> None:
+def end(process: subprocess.Popen[str]) -> None:
     process.kill()
     process.communicate()
 
