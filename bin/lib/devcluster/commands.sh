@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# shellcheck disable=SC2034  # variables are for the other parts
 # What each command of bin/devcluster does.
 
 # One command that changes something at a time. The lock is the folder itself: nothing to clean up.
@@ -10,8 +11,6 @@ lock_root() {
 need_cluster() {
     need_root
     load_cluster || fail "no devcluster is up at $ROOT; start one with: devcluster up"
-    CGROUP_NAMESPACE=()
-    [[ $TRACKING != cgroup ]] || CGROUP_NAMESPACE=(--cgroup)
     host_is_on head || fail "the devcluster at $ROOT has ended (or the machine was restarted);" \
         "start it anew with: devcluster up"
 }
@@ -59,9 +58,14 @@ command_up() {
         return
     fi
     clean_up_remains
+    # Half a cluster is no use to anybody; its logs are.
+    trap clean_up_remains EXIT
+    trap 'exit 143' TERM HUP
+    trap 'exit 130' INT
     make_root
     boot
     : >"$RUN/complete"
+    trap - EXIT TERM HUP INT
     say "is up at $ROOT: $NODES nodes, Slurm $(slurmctld -V | cut -d' ' -f2), after $SECONDS s." \
         "To use it from this shell: eval \"\$($0 env)\""
 }
@@ -69,12 +73,10 @@ command_up() {
 boot() {
     local name database
     read -r TRACKING TRACKING_WHY < <(choose_tracking)
-    CGROUP_NAMESPACE=()
-    [[ $TRACKING != cgroup ]] || CGROUP_NAMESPACE=(--cgroup)
     choose_shares "${ASKED_SHARES[@]}"
     # Between the choice of a network and its use no other devcluster may choose.
     exec 8</run
-    flock 8
+    flock 8 # (a folder, as there: nothing is left)
     choose_networks
     write_configuration
     make_database &
@@ -106,7 +108,7 @@ clean_up_remains() {
     remove_all_cgroups
     [[ $SOCKETS == "$RUN" ]] || rm -rf "$SOCKETS"
     [[ ! -f $ROOT/README ]] ||
-        rm -rf --one-file-system "$ROOT"/{etc,run,state,db,munge,hosts}
+        rm -rf --one-file-system "${ROOT:?}"/{etc,run,state,db,munge,hosts}
 }
 
 command_down() {
@@ -127,7 +129,7 @@ command_exec() {
     (($# >= 2)) || fail "usage: devcluster exec HOST COMMAND..."
     need_cluster
     require_host "$1"
-    in_host "$@"
+    become_in_host "$@"
 }
 
 command_cut() {

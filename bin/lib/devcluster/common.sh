@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# shellcheck disable=SC2034  # variables are for the other parts
 # What every part of the devcluster shares: where things are, how it talks, how it waits.
 # Sourced, with DEVCLUSTER_LIB set to this folder.
 

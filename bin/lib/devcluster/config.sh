@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# shellcheck disable=SC2153  # SHARED and SHARES are two things
 # Every file that `up` writes into the state folder.
 
 make_root() {
@@ -82,6 +83,16 @@ tracking_lines() {
     fi
 }
 
+cgroup_lines() {
+    if [[ $TRACKING == cgroup ]]; then
+        echo ConstrainRAMSpace=yes
+    elif (($(slurm_release) >= 2311)); then
+        echo CgroupPlugin=disabled
+    else
+        echo CgroupPlugin=cgroup/v1 # slurmd loads one although nothing uses it; this one asks for nothing
+    fi
+}
+
 store_comments() { # the option's name changed
     if (($(slurm_release) >= 2108)); then echo AccountingStoreFlags=job_comment; else echo AccountingStoreJobComment=YES; fi
 }
@@ -137,7 +148,7 @@ PartitionName=debug Nodes=$last MaxTime=00:30:00 MaxNodes=1 State=UP
 CONF
     echo "NodeName=node[01-${last#node}] Name=gpu File=/run/devcluster/nvidia[0-$((GPUS - 1))]" >"$ROOT/etc/gres.conf"
     ((GPUS)) || : >"$ROOT/etc/gres.conf"
-    echo "ConstrainRAMSpace=yes" >"$ROOT/etc/cgroup.conf"
+    cgroup_lines >"$ROOT/etc/cgroup.conf"
 }
 
 write_slurmdbd_conf() {

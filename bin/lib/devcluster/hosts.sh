@@ -45,6 +45,7 @@ start_host() {
         exec env -i PATH="$PATH" LANG=C.UTF-8 setsid unshare "${namespaces[@]}" --fork --kill-child \
             bash "$DEVCLUSTER_LIB/host-init" "$ROOT" "$name"
     ) >>"$ROOT/log/$name.boot.log" 2>&1 </dev/null 8>&- 9>&- &
+    disown
     wait_for 10 host_is_on "$name" || fail "$name did not start; see $ROOT/log/$name.boot.log"
 }
 
@@ -65,16 +66,22 @@ end_inits() {
 process_is_gone() { [[ ! -e /proc/$1 ]] || grep -q '^State:.Z' "/proc/$1/status"; }
 
 # in_host NAME COMMAND...: run it there, in the present folder where the host has it.
-in_host() {
+in_host() { (become_in_host "$@"); }
+
+# The same in place of this shell: a signal to `devcluster exec` is one to nsenter, and the command
+# dies with nsenter.
+become_in_host() {
     local name=$1 pid
+    local -a namespaces=(--net --uts --ipc --mount --pid)
     shift
     pid=$(host_pid "$name") || fail "$name is off; turn it on with: devcluster revive $name"
-    # The command dies with nsenter: a killed `devcluster exec` must not leave it running.
-    nsenter --target "$pid" --net --uts --ipc --mount --pid "${CGROUP_NAMESPACE[@]}" \
-        setpriv --pdeathsig KILL \
+    [[ $TRACKING != cgroup ]] || namespaces+=(--cgroup)
+    exec 8>&- 9>&-
+    # shellcheck disable=SC2016  # expanded in the host
+    exec nsenter --target "$pid" "${namespaces[@]}" setpriv --pdeathsig KILL \
         env SLURM_CONF="$ROOT/etc/slurm.conf" SLURMSWIFT_PROFILE="$ROOT/etc/profile.yaml" \
         DEVCLUSTER_ROOT="$ROOT" HOSTNAME="$name" \
-        bash -c 'cd -- "$1" 2>/dev/null || cd /; shift; exec "$@"' devcluster-exec "$PWD" "$@" 8>&- 9>&-
+        bash -c 'cd -- "$1" 2>/dev/null || cd /; shift; exec "$@"' devcluster-exec "$PWD" "$@"
 }
 
 # daemon_in_host NAME LOG COMMAND...: the command stays in the foreground there, we do not wait.
@@ -85,6 +92,7 @@ daemon_in_host() {
     (cd / && exec setsid nsenter --target "$pid" --net --uts --ipc --mount --pid \
         env -u DEVCLUSTER_ROOT SLURM_CONF="$ROOT/etc/slurm.conf" "$@") \
         >>"$log" 2>&1 </dev/null 8>&- 9>&- &
+    disown # its end is no news to this shell
 }
 
 # signal_daemon HOST PIDFILE SIGNAL: the pid file holds the number inside the host.
