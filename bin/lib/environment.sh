@@ -1,0 +1,65 @@
+# shellcheck shell=bash
+# The Python environment of a checkout, .venv: made, or completed, where it lacks something.
+# Sourced, with ROOT set to the checkout.
+
+say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
+fail() {
+    say "$@"
+    exit 1
+}
+
+LEAST_PYTHON='import sys; sys.exit(sys.version_info < (3, 10))'
+
+find_python() {
+    local candidate
+    for candidate in python3 python3.{14,13,12,11,10}; do
+        if "$candidate" -c "$LEAST_PYTHON" >/dev/null 2>&1; then
+            echo "$candidate"
+            return
+        fi
+    done
+    return 1
+}
+
+install_debian() { # PACKAGE...: True where Debian's packages could be installed
+    ((EUID == 0)) && command -v apt-get >/dev/null || return 1
+    say "installing Debian packages: $*"
+    local -x DEBIAN_FRONTEND=noninteractive
+    # A fresh machine has no lists of packages, or old ones.
+    apt-get install -qq --yes --no-install-recommends "$@" >/dev/null 2>&1 </dev/null || {
+        apt-get update -qq </dev/null && apt-get install -qq --yes --no-install-recommends "$@" </dev/null
+    } >&2
+}
+
+make_venv() {
+    local python
+    if ! python=$(find_python); then
+        install_debian python3 python3-venv || fail "there is no Python 3.10 or newer here; install one"
+        python=$(find_python) || fail "Debian's python3 is older than 3.10; install a newer one"
+    fi
+    # Debian ships venv without the pip that it puts in: that is in python3-venv.
+    "$python" -c 'import ensurepip, venv' 2>/dev/null || install_debian python3-venv ||
+        fail "$python cannot make environments; install the package python3-venv (Debian, Ubuntu)"
+    say "making .venv"
+    "$python" -m venv "$ROOT/.venv"
+}
+
+# need_environment run|dev: .venv with slurmswift and the example's PyTorch; `dev` brings the
+# tools that check and test too. What is there already is not asked for again.
+need_environment() {
+    local kind=$1 what=. stamp wanted
+    [[ $kind == run ]] || what=".[dev]"
+    stamp=$ROOT/.venv/slurmswift-$kind.stamp
+    wanted=$(cat "$ROOT/pyproject.toml" "$ROOT/examples/torchrun-cpu/requirements.txt" | sha256sum)
+    # A pip that runs by itself: an environment that was moved or half made has none.
+    "$ROOT/.venv/bin/python" -m pip --version >/dev/null 2>&1 || make_venv
+    if [[ ! -f $stamp || $(<"$stamp") != "$wanted" ]]; then
+        say "installing slurmswift and the example's PyTorch into .venv"
+        (cd "$ROOT" && .venv/bin/python -m pip install --quiet --disable-pip-version-check \
+            --editable "$what" --requirement examples/torchrun-cpu/requirements.txt </dev/null >&2) ||
+            fail "pip could not install what is needed; its words are above"
+        printf '%s\n' "$wanted" >"$stamp"
+    fi
+    export VIRTUAL_ENV=$ROOT/.venv PATH=$ROOT/.venv/bin:$PATH
+    unset PYTHONHOME PYTHONPATH
+}
