@@ -1,0 +1,259 @@
+"""Turns a log's bytes into lines that say who wrote them and when. Bounded work per line, any bytes."""
+
+from __future__ import annotations
+
+import bisect
+import re
+from dataclasses import dataclass, replace
+from typing import Callable, Dict, Iterable, List, Optional, Pattern, Tuple
+
+# A longer line (a core dump, a progress bar that never ends) is judged by its first part only.
+MAX_LINE_BYTES = 8 * 1024
+# Prefixes nest: srun's label, torchrun's, torch's own, a timestamp. More than this is noise.
+MAX_PREFIXES = 8
+
+
+@dataclass(frozen=True)
+class LogText:
+    """One log file of one attempt: its name as shown to people, and this attempt's bytes of it."""
+
+    name: str
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line without what stands before the message; None where the line does not say."""
+
+    file: str
+    number: int  # as an editor counts: by newline
+    start: int  # where it starts in the log's bytes, after any carriage return
+    end: int
+    shown: str  # the whole line, printable
+    text: str  # the message alone
+    indented: bool = False  # the message was set in: part of a block, such as a traceback
+    label: str = ""  # everything peeled off that names a writer: equal labels, same writer
+    task: Optional[int] = None  # srun --label
+    rank: Optional[int] = None
+    local_rank: Optional[int] = None
+    host: Optional[str] = None
+    pid: Optional[int] = None
+    time: Optional[float] = None  # seconds in an imagined year of 31-day months: order, not date
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """One thing that programs print before a message, and what it tells about the writer."""
+
+    name: str
+    pattern: Pattern[str]
+    names_writer: bool
+    read: Callable[[Line, "re.Match[str]"], Line]
+
+
+def _unchanged(line: Line, _: "re.Match[str]") -> Line:
+    return line
+
+
+def _rank(line: Line, match: "re.Match[str]") -> Line:
+    return replace(line, rank=int(match["rank"]))
+
+
+def _local_rank(line: Line, match: "re.Match[str]") -> Line:
+    return replace(line, local_rank=int(match["rank"]))
+
+
+def _task(line: Line, match: "re.Match[str]") -> Line:
+    return line if line.task is not None else replace(line, task=int(match["task"]))
+
+
+def _host(line: Line, match: "re.Match[str]") -> Line:
+    return replace(line, host=match["host"])
+
+
+def _nccl(line: Line, match: "re.Match[str]") -> Line:
+    device = match["device"]
+    return replace(
+        line,
+        host=match["host"],
+        pid=int(match["pid"]),
+        local_rank=line.local_rank if device is None else int(device),
+    )
+
+
+def _moment(line: Line, match: "re.Match[str]") -> Line:
+    """Order by month, day and time of day; the year is left out because glog leaves it out."""
+    if line.time is not None:
+        return line
+    days = int(match["month"]) * 31 + int(match["day"])
+    seconds = int(match["hour"]) * 3600 + int(match["minute"]) * 60 + int(match["second"])
+    fraction = match["fraction"]
+    # torch 2.4 prints a glog fraction without leading zeros filled in: still a fraction.
+    return replace(
+        line, time=days * 86400.0 + seconds + (float("0." + fraction) if fraction else 0.0)
+    )
+
+
+def _prefix(
+    name: str,
+    pattern: str,
+    read: Callable[[Line, "re.Match[str]"], Line] = _unchanged,
+    *,
+    names_writer: bool = False,
+) -> Prefix:
+    return Prefix(name, re.compile(pattern), names_writer, read)
+
+
+_CLOCK = r"(?P<hour>\d{1,2}):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,12}))?"
+_ISO = r"\d{4}[-/](?P<month>\d\d)[-/](?P<day>\d\d)[ T]" + _CLOCK
+
+# Tried in this order at the start of what is left of the line, until none matches.
+PREFIXES: Tuple[Prefix, ...] = (
+    # srun --label pads the number on wide jobs; some sites' wrappers print "[12] ".
+    _prefix("srun --label", r"\s{0,6}(?P<task>\d{1,6}):(?: |$)", _task, names_writer=True),
+    _prefix("torch", r"\[rank ?(?P<rank>\d{1,6})\]: ?", _rank, names_writer=True),
+    _prefix("Lightning", r"\[rank: (?P<rank>\d{1,6})\] ?", _rank, names_writer=True),
+    # torchrun --tee and --redirects: [<role><local rank>]:
+    _prefix(
+        "torchrun",
+        r"\[[A-Za-z_]{1,32}(?P<rank>\d{1,4})\]: ?",
+        _local_rank,
+        names_writer=True,
+    ),
+    _prefix(
+        "Open MPI", r"\[\d{1,6},(?P<rank>\d{1,6})\]<std(?:out|err)>: ?", _rank, names_writer=True
+    ),
+    _prefix(
+        "ray", r"\([A-Za-z_]\w{0,64}(?:\([^()]{0,64}\))? pid=\d+[^()]{0,80}\) ?", names_writer=True
+    ),
+    _prefix(
+        "NCCL",
+        r"(?P<host>[A-Za-z0-9][\w.-]{0,62}):(?P<pid>\d+):\d+ (?:\[(?P<device>\d{1,3})\] )?",
+        _nccl,
+        names_writer=True,
+    ),
+    # DeepSpeed's pdsh and this kind of wrapper: a host name holds a digit, a Python class does not.
+    _prefix(
+        "pdsh",
+        r"(?!slurmstepd|srun|slurm)(?P<host>[a-z][a-z-]{0,30}\d[\w.-]{0,30}): ?",
+        _host,
+        names_writer=True,
+    ),
+    _prefix(
+        "glog",
+        r"\[?[IWEF](?P<month>\d{1,2}?)(?P<day>\d\d) " + _CLOCK + r"(?: +\d+)? [^\]\s]{1,200}\] ?",
+        _moment,
+    ),
+    _prefix("glog without a time", r"\[[IWEF] [\w./-]{1,120}\.\w{1,4}:\d+\] ?"),
+    _prefix("bracketed time", r"\[" + _ISO + r"\] ?", _moment),
+    _prefix("time", _ISO + r"(?:Z|[+-]\d\d:?\d\d)?,? ?", _moment),
+    _prefix("clock", r"\[" + _CLOCK + r"\] ?"),
+    # tqdm writes its bar without a newline, and the next writer's words follow at once.
+    _prefix("progress bar", r"[^|\r\n]{0,80}\d%\|[^|]{0,200}\|[^\]]{0,200}\](?=\S)"),
+)
+
+_ANSI = re.compile(
+    rb"\x1b(?:\[[0-?]{0,32}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)|[@-Z\\-_])"
+)
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+
+
+def printable(raw: bytes) -> str:
+    """Decode bytes that anybody may have written into text that is safe on a terminal."""
+    text = _ANSI.sub(b"", raw[: 2 * MAX_LINE_BYTES]).decode("utf-8", errors="replace")
+    return _CONTROL.sub("", text.replace("\t", "    ")).rstrip()
+
+
+def peel(line: Line) -> Line:
+    """Take the prefixes off the message, keeping what they say."""
+    rest = line.text
+    label: List[str] = []
+    for _ in range(MAX_PREFIXES):
+        for prefix in PREFIXES:
+            match = prefix.pattern.match(rest)
+            if match is not None and match.end():
+                line = prefix.read(line, match)
+                rest = rest[match.end() :]
+                if prefix.names_writer:
+                    label.append(match.group().strip())
+                break
+        else:
+            break
+    return replace(line, text=rest.lstrip(), indented=rest[:1].isspace(), label=" ".join(label))
+
+
+def utf8(data: bytes) -> bytes:
+    """Give a log that a Windows tool or an odd locale wrote in UTF-16 as UTF-8."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return data.decode("utf-16", errors="replace").encode("utf-8", errors="replace")
+    return data
+
+
+class Lines:
+    """Random access to the lines of one log: a scan looks at few of them, each but once."""
+
+    def __init__(self, log: LogText) -> None:
+        self.name = log.name
+        self.data = utf8(log.data)
+        self._counted = ([0], [1])  # offsets, ascending, and the number of the line that holds each
+
+    def at(self, offset: int) -> Line:
+        """Return the line that holds this offset, peeled."""
+        start, end = self.bounds(offset)
+        shown = printable(self.data[start:end])
+        return peel(Line(self.name, self._number(start), start, end, shown, shown))
+
+    def bounds(self, offset: int) -> Tuple[int, int]:
+        """Return where the line that holds offset starts and ends; a carriage return parts lines."""
+        floor = max(0, offset - MAX_LINE_BYTES)
+        start = max(
+            self.data.rfind(b"\n", floor, offset), self.data.rfind(b"\r", floor, offset), floor - 1
+        )
+        ceiling = min(len(self.data), offset + MAX_LINE_BYTES)
+        ends = [
+            found
+            for found in (
+                self.data.find(b"\n", offset, ceiling),
+                self.data.find(b"\r", offset, ceiling),
+            )
+            if found >= 0
+        ]
+        return start + 1, min(ends) if ends else ceiling
+
+    def after(self, line: Line) -> Optional[Line]:
+        """Return the next line that is not empty."""
+        offset = line.end
+        while offset < len(self.data) and self.data[offset] in b"\r\n":
+            offset += 1
+        return self.at(offset) if offset < len(self.data) else None
+
+    def before(self, line: Line) -> Optional[Line]:
+        """Return the line before that is not empty."""
+        offset = line.start - 1
+        while offset >= 0 and self.data[offset] in b"\r\n":
+            offset -= 1
+        return self.at(offset) if offset >= 0 else None
+
+    def holding(self, literals: Iterable[bytes]) -> Tuple[int, ...]:
+        """Return one offset per line that holds any of the literals, ascending.
+
+        bytes.find passes over a gigabyte per second and literal; a regular expression of
+        alternatives needs as long as twenty of them.
+        """
+        hits: Dict[int, int] = {}
+        for literal in literals:
+            found = self.data.find(literal)
+            while found >= 0:
+                start, end = self.bounds(found)
+                hits.setdefault(start, found)
+                found = self.data.find(literal, max(end, found + 1))
+        return tuple(sorted(hits.values()))
+
+    def _number(self, offset: int) -> int:
+        offsets, numbers = self._counted
+        place = bisect.bisect_right(offsets, offset) - 1
+        number = numbers[place] + self.data.count(b"\n", offsets[place], offset)
+        if offset > offsets[-1]:
+            offsets.append(offset)
+            numbers.append(number)
+        return number

@@ -1,0 +1,60 @@
+"""The table of rules: every message that slurmswift knows, in the order in which a line tries them."""
+
+from __future__ import annotations
+
+from typing import Dict, Tuple
+
+from slurmswift.domain.rule import Role, Rule
+from slurmswift.domain.rules_checkpoint import CHECKPOINT_RULES
+from slurmswift.domain.rules_connection import CONNECTION_RULES
+from slurmswift.domain.rules_launcher import LAUNCHER_RULES
+from slurmswift.domain.rules_machine import MACHINE_RULES
+from slurmswift.domain.rules_peer import PEER_RULES
+from slurmswift.domain.rules_slurm import SLURM_RULES
+from slurmswift.domain.rules_training import EXCEPTION_RULE, TRAINING_RULES
+
+# The first that matches a line has it: the particular before the general.
+RULES: Tuple[Rule, ...] = (
+    *SLURM_RULES,
+    *LAUNCHER_RULES,
+    *MACHINE_RULES,
+    *CHECKPOINT_RULES,
+    *TRAINING_RULES,
+    *CONNECTION_RULES,
+    *PEER_RULES,
+)
+
+RULE_BY_ID: Dict[str, Rule] = {rule.id: rule for rule in (*RULES, EXCEPTION_RULE)}
+
+# Each line that any rule knows holds one of these, so that all other lines cost a search, no more.
+# Few and long-lived pieces of words: each costs one pass over the log.
+GATES: Tuple[bytes, ...] = (
+    b"rror",
+    b"xception",
+    b"Traceback (most",
+    b"ailed",
+    b"srun: ",
+    b"slurmstepd",
+    b"NCCL WARN",
+    b"imed out",
+    b"atchdog",
+    b" signal",
+    b"exitcode",
+    b"return code",
+    b"terminated with",
+    b"ut of memory",
+    b"Xid",
+    b"ncclCommInit",
+    b"AF_INET",
+    b"Unable to",
+    b"KeyboardInterrupt",
+    b"not found",
+    b"No module named",
+    b"t open file",
+    b"okeniz",
+    b"Assertion `",
+    b"No space left",
+    b"quota exceeded",
+)
+
+__all__ = ["EXCEPTION_RULE", "GATES", "RULES", "RULE_BY_ID", "Role", "Rule"]

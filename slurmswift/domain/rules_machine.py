@@ -1,0 +1,247 @@
+"""What broken or exhausted machines make programs say: GPUs, memory, shared memory, storage."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from slurmswift.domain.rule import Role, Rule
+
+MACHINE_RULES: Tuple[Rule, ...] = (
+    # GPUs
+    Rule(
+        "gpu-ecc",
+        Role.ROOT,
+        "hw-gpu-ecc",
+        ("ncorrectable ECC", "ECCUncorrectable", "ECC_UNCORRECTABLE", "Xid"),
+        (
+            r"uncorrectable ECC error encountered",
+            r"cudaErrorECCUncorrectable|CUDA_ERROR_ECC_UNCORRECTABLE",
+            r"Xid \(PCI:[^)]{1,40}\): (?:48|94|95),",
+        ),
+        "CUDA driver API; NVIDIA Xid catalogue (63 alone is a remapped row, not a failure)",
+        (
+            "RuntimeError: CUDA error: uncorrectable ECC error encountered",
+            "NVRM: Xid (PCI:0000:41:00): 95, pid=33, Uncontained ECC error",
+        ),
+        ("NVRM: Xid (PCI:0000:41:00): 63, pid=33, Row Remapper: New row marked for remapping",),
+    ),
+    Rule(
+        "gpu-driver-mismatch",
+        Role.ROOT,
+        "hw-driver-mismatch",
+        ("version mismatch", "Error 803", "Error 804", "driver version is insufficient"),
+        (
+            r"Driver/library version mismatch",
+            r"Error 80[34]: ",
+            r"CUDA driver version is insufficient for CUDA runtime version",
+        ),
+        "NVML; CUDA runtime errors 35, 803, 804",
+        (
+            "Failed to initialize NVML: Driver/library version mismatch",
+            "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 803: system has unsupported "
+            "display driver / cuda driver combination",
+        ),
+        ("size mismatch for lm_head.weight",),
+    ),
+    Rule(
+        "gpu-fault",
+        Role.ROOT,
+        "hw-gpu-fault",
+        (
+            "CUDA error: ",
+            "Xid",
+            "fallen off the bus",
+            "device handle",
+            "HW Exception by GPU",
+            "GPU is lost",
+            "cudaGetDeviceCount",
+            "CUDA driver initialization failed",
+            "No CUDA GPUs are available",
+            "busy or unavailable",
+        ),
+        (
+            r"CUDA error: (?:unknown error|initialization error|all CUDA-capable devices are busy|"
+            r"CUDA-capable device\(s\) is/are busy|hardware stack error|Invalid access of peer GPU memory|"
+            r"uncorrectable NVLink)",
+            r"Xid \(PCI:[^)]{1,40}\): (?:61|62|69|74|79|109|110|119|120|121|140|143|149|154),",
+            r"GPU has fallen off the bus|GPU is lost",
+            r"Unable to determine the device handle for",
+            r"HW Exception by GPU node-\d+",
+            r"cudaGetDeviceCount\(\).{0,200}Error (?:3|46|101|802|999): ",
+            r"CUDA driver initialization failed, you might not have a CUDA gpu",
+            r"^RuntimeError: No CUDA GPUs are available",
+        ),
+        "CUDA driver API; NVIDIA Xid catalogue; ROCm runtime",
+        (
+            "[default3]:  what():  CUDA error: unknown error",
+            "NVRM: Xid (PCI:0000:a1:00): 79, pid=0, GPU has fallen off the bus.",
+            "41%|##| 3/9 [5:15<6:53, 46s/it]HW Exception by GPU node-9 (Agent handle: 0x63) reason :GPU Hang",
+            "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 3: initialization error",
+        ),
+        ("RuntimeError: CUDA error: device-side assert triggered",),
+        yields_to=("gpu-ecc", "gpu-driver-mismatch"),
+    ),
+    Rule(
+        "gpu-out-of-memory",
+        Role.ROOT,
+        "mem-cuda-oom",
+        ("out of memory", "ALLOC_FAILED"),
+        (
+            r"^(?:[\w.]{1,60}: )?(?:CUDA|HIP|NPU|XPU) out of memory",
+            r"^(?:[\w.]{1,60}: |what\(\): +)?CUDA error: out of memory",
+            r"NCCL WARN (?:\[.{1,40}\] )?Cuda failure (?:\d+ )?'out of memory'",
+            r"(?:CUBLAS|CUDNN)_STATUS_ALLOC_FAILED",
+        ),
+        "PyTorch c10/cuda/CUDACachingAllocator.cpp 1.12 to 2.9; NCCL src/include/alloc.h",
+        (
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has",
+            "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB",
+            "RuntimeError: CUDA out of memory. Tried to allocate 1.1 GiB (GPU 0; 39 GiB total capacity)",
+            "n9:30:31 [3] include/alloc.h:178 NCCL WARN Cuda failure 'out of memory'",
+        ),
+        (
+            "prompt: 'My job died with: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate'",
+            "Some of your processes may have been killed by the cgroup out-of-memory handler.",
+        ),
+    ),
+    Rule(
+        "gpu-kernel-bug",
+        Role.ROOT,
+        "code-cuda-kernel-bug",
+        (
+            "illegal memory access",
+            "device-side assert",
+            "misaligned address",
+            "Assertion `",
+            "unspecified launch failure",
+            "illegal instruction was encountered",
+        ),
+        (
+            r"an illegal memory access was encountered",
+            r"device-side assert triggered",
+            r"CUDA error: (?:misaligned address|unspecified launch failure|an illegal instruction)",
+            r"\.cu:\d+: .{0,300}Assertion `.{1,200}` failed",
+        ),
+        "CUDA runtime; PyTorch aten/src/ATen/native/cuda",
+        (
+            "CUDA error (/build/flash_fwd.h:188): an illegal memory access was encountered",
+            "../aten/src/ATen/native/cuda/IndexKernel.cu:92: operator(): block: [0,0,0], thread: [1,0,0] "
+            "Assertion `-sizes[i] <= index && index < sizes[i]` failed.",
+        ),
+        ("RuntimeError: CUDA error: unknown error",),
+        yields_to=("gpu-ecc",),
+    ),
+    # Host memory
+    Rule(
+        "worker-killed",
+        Role.ROOT,
+        "mem-host-oom",
+        ("is killed by signal: Killed",),
+        (r"DataLoader worker \(pid\(?s?\)? .{1,80}\) is killed by signal: Killed",),
+        "PyTorch torch/csrc/DataLoader.cpp",
+        ("RuntimeError: DataLoader worker (pid 56811) is killed by signal: Killed. ",),
+        ("RuntimeError: DataLoader worker (pid 56811) is killed by signal: Terminated. ",),
+    ),
+    Rule(
+        "host-allocation-failed",
+        Role.ROOT,
+        "mem-host-oom",
+        ("MemoryError", "Cannot allocate memory", "DefaultCPUAllocator"),
+        (
+            r"^(?:numpy\.\S{1,60}\.)?_?(?:Array)?MemoryError(?::|$)",
+            r"^OSError: \[Errno 12\] Cannot allocate memory",
+            r"DefaultCPUAllocator: (?:can't allocate|not enough) memory",
+        ),
+        "Python; PyTorch c10/core/impl/alloc_cpu.cpp",
+        (
+            "MemoryError",
+            "RuntimeError: [enforce fail at alloc_cpu.cpp:73] . DefaultCPUAllocator: can't allocate memory",
+        ),
+        ("torch.OutOfMemoryError: CUDA out of memory.",),
+    ),
+    Rule(
+        "shm-exhausted",
+        Role.ROOT,
+        "mem-shm-exhausted",
+        ("Bus error", "shared memory", "torch_", "/dev/shm"),
+        (
+            r"is killed by signal: Bus error",
+            r"unable to (?:open|mmap|allocate) shared memory (?:object|file)|unable to write to file </torch_",
+            r"NCCL WARN .{0,80}(?:Error while (?:creating|attaching to) shared memory segment|"
+            r"Call to posix_fallocate failed : No space left|Could not shm_open)",
+            r"\[Errno 28\] No space left on device: '/dev/shm",
+        ),
+        "PyTorch torch/csrc/DataLoader.cpp, aten MapAllocator.cpp; NCCL src/misc/shmutils.cc",
+        (
+            "RuntimeError: DataLoader worker (pid 5) is killed by signal: Bus error. It is possible that "
+            "dataloader's workers are out of shared memory.",
+            "NCCL WARN Error while creating shared memory segment /dev/shm/nccl-a8 (size 9637888)",
+        ),
+        ("OSError: [Errno 28] No space left on device: '/scratch/ckpt'",),
+    ),
+    # Storage
+    Rule(
+        "storage-full",
+        Role.ROOT,
+        "storage-full",
+        (
+            "Errno 28",
+            "Errno 122",
+            "StorageFull",
+            "quota exceeded",
+            "PytorchStreamWriter failed writing",
+            "No space left on device",
+        ),
+        (
+            r"^(?:\w+\.)*\w*Error: .{0,80}\[Errno (?:28|122)\]",
+            r"StorageFull|Disk quota exceeded",
+            r"PytorchStreamWriter failed writing file",
+            r"^(?:cp|tee|cat|mkdir|rsync|bash)?.{0,120}: (?:write error: |cannot \S.{0,120})?No space left on device$",
+        ),
+        "Linux errno; PyTorch caffe2/serialize/inline_container.cc; safetensors",
+        (
+            "OSError: [Errno 28] No space left on device",
+            "OSError: [Errno 122] Disk quota exceeded: '/home/me/ckpt/optimizer.pt'",
+            "RuntimeError: [enforce fail at inline_container.cc:445] . PytorchStreamWriter failed writing "
+            "file data/176: file write failed",
+        ),
+        ("12 GB of space left on device",),
+        yields_to=("shm-exhausted",),
+    ),
+    Rule(
+        "storage-write-cut-short",
+        Role.CONSEQUENCE,
+        "storage-full",
+        ("unexpected pos",),
+        (r"enforce fail at inline_container\.cc:\d+\] \. unexpected pos",),
+        "PyTorch caffe2/serialize/inline_container.cc: raised while closing a file that could not be written",
+        ("RuntimeError: [enforce fail at inline_container.cc:672] . unexpected pos 1792 vs 1684",),
+        ("unexpected position encoding",),
+    ),
+    Rule(
+        "storage-fs-error",
+        Role.ROOT,
+        "storage-fs-error",
+        (
+            "Stale file handle",
+            "Errno 116",
+            "Errno 5]",
+            "Errno 107",
+            "Errno 108",
+            "Errno 121",
+            "Input/output error",
+        ),
+        (
+            r"Stale file handle",
+            r"\[Errno (?:5|107|108|116|121)\]",
+            r"^\S{1,80}: .{0,200}Input/output error$",
+        ),
+        "Linux errno: ESTALE, EIO, ENOTCONN, ESHUTDOWN, EREMOTEIO",
+        (
+            "OSError: [Errno 116] Stale file handle",
+            "RuntimeError: read(): fd 33 failed with Stale file handle",
+            "OSError: [Errno 5] Input/output error: '/lustre/data/a.bin'",
+        ),
+        ("ValueError: stale file handle cache is disabled",),
+    ),
+)

@@ -1,0 +1,330 @@
+"""What trainings and their libraries say about configuration, code, data and numbers."""
+
+from __future__ import annotations
+
+from typing import Tuple
+
+from slurmswift.domain.rule import Role, Rule
+
+_DATA_CODE = r"(?i)DataLoader|dataset|data_?loader|_utils/fetch|collate"
+_HF = "transformers, huggingface_hub"
+
+CONFIG_RULES: Tuple[Rule, ...] = (
+    Rule(
+        "port-in-use",
+        Role.ROOT,
+        "config-port-in-use",
+        ("EADDRINUSE", "ddress already in use", "errno: 98"),
+        (
+            r"^(?:\w+\.)*\w*(?:Error|Exception): .{0,300}(?:EADDRINUSE|[Aa]ddress already in use)",
+            r"failed to listen on any local network address",
+        ),
+        "PyTorch socket.cpp 1.12 to 2.9; Python socket",
+        (
+            "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network "
+            "address. port: 29713, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use",
+            "RuntimeError: Address already in use",
+            "OSError: [Errno 98] Address already in use",
+        ),
+        (
+            "[W socket.cpp:426] [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).",
+        ),
+    ),
+    Rule(
+        "rank-topology",
+        Role.ROOT,
+        "config-rank-topology",
+        (
+            "Duplicate GPU",
+            "invalid device ordinal",
+            "batch related parameters",
+            "divisible",
+            "Invalid rank",
+            "nproc",
+            "num_gpus",
+        ),
+        (
+            r"Duplicate GPU detected",
+            r"invalid device ordinal",
+            r"Check batch related parameters",
+            r"^(?:\[.{0,40}\])?(?:AssertionError|ValueError|RuntimeError): .{0,200}(?:world.?size|tensor|pipeline|"
+            r"context|batch|heads|seq\w*).{0,160}(?:not |must be |be )(?:evenly )?divisible",
+            r"Invalid rank \d+, rank should be in the interval",
+            r"device >= 0 && device < num_gpus",
+        ),
+        "NCCL src/init.cc; CUDA; DeepSpeed runtime/config.py; Megatron-LM parallel_state.py; PyTorch",
+        (
+            "AssertionError: Check batch related parameters. train_batch_size is not equal to "
+            "micro_batch_per_gpu * gradient_acc_step * world_size 256 != 2 * 18 * 7",
+            "NCCL WARN Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 7000",
+            "RuntimeError: CUDA error: invalid device ordinal",
+        ),
+        ("AssertionError: x",),
+    ),
+    Rule(
+        "bad-arguments",
+        Role.ROOT,
+        "config-bad-arguments",
+        (
+            "error: unrecognized arguments",
+            "error: the following arguments",
+            "error: argument ",
+            "HfArgumentParser",
+            "remaining_argv",
+            "can't open file",
+            "invalid choice",
+        ),
+        (
+            r"^\S{1,80}: error: (?:unrecognized arguments|the following arguments are required|argument \S)",
+            r"not used by the HfArgumentParser",
+            r"^ValueError: remaining_argv:",
+            r"can't open file '.{1,300}': \[Errno 2\]",
+        ),
+        "Python argparse; transformers hf_argparser.py; ms-swift",
+        (
+            "train.py: error: unrecognized arguments: --epoch 3",
+            "ValueError: Some specified arguments are not used by the HfArgumentParser: ['--scale_factor', '2']",
+            "python3: can't open file '/home/me/trian.py': [Errno 2] No such file or directory",
+        ),
+        ("error: argument of type 'NoneType' is not iterable",),
+    ),
+    Rule(
+        "hub-unreachable",
+        Role.ROOT,
+        "config-hub-unreachable",
+        ("huggingface", "modelscope", "LocalEntryNotFoundError", "Server Error"),
+        (
+            r"We couldn't connect to 'https?://",
+            r"^(?:[\w.]{1,80}\.)?(?:LocalEntryNotFoundError|OfflineModeIsEnabled)",
+            r"^(?:[\w.]{1,80}\.)?(?:HTTPError|HfHubHTTPError): 5\d\d Server Error: .{0,200}(?:huggingface|modelscope|hf-mirror)",
+            r"^(?:[\w.]{1,80}\.)?(?:ConnectionError|ReadTimeout|ConnectTimeout|SSLError|MaxRetryError): "
+            r".{0,200}(?:huggingface|modelscope|hf-mirror)",
+        ),
+        _HF + "; requests",
+        (
+            "OSError: We couldn't connect to 'https://huggingface.co' to load this file",
+            "requests.exceptions.HTTPError: 500 Server Error: Internal Server Error for url: https://huggingface.co/api/m",
+        ),
+        ("see https://huggingface.co/docs",),
+        advice="yes",
+        remedy="The hub did not answer: wait and resume, or download before the job and set "
+        "HF_HUB_OFFLINE=1 so that the night does not depend on it",
+    ),
+    Rule(
+        "hub-refused",
+        Role.ROOT,
+        "config-hub-unreachable",
+        ("huggingface", "GatedRepoError", "RepositoryNotFoundError"),
+        (
+            r"^(?:[\w.]{1,80}\.)?(?:HTTPError|HfHubHTTPError): 4\d\d Client Error: .{0,200}(?:huggingface|modelscope|hf-mirror)",
+            r"^(?:[\w.]{1,80}\.)?(?:GatedRepoError|RepositoryNotFoundError)",
+        ),
+        _HF,
+        ("huggingface_hub.utils._errors.GatedRepoError: 403 Client Error.",),
+        ("403 tokens per second",),
+    ),
+    Rule(
+        "too-many-open-files",
+        Role.ROOT,
+        "config-ulimit-open-files",
+        ("Too many open files", "ancdata"),
+        (
+            r"\[Errno 24\] Too many open files|^(?:RuntimeError|OSError): .{0,200}Too many open files|items of ancdata",
+        ),
+        "Linux EMFILE; Python multiprocessing",
+        (
+            "OSError: [Errno 24] Too many open files: '/data/a'",
+            "RuntimeError: received 0 items of ancdata",
+        ),
+        ("Too many open questions",),
+    ),
+)
+
+CODE_RULES: Tuple[Rule, ...] = (
+    Rule(
+        "import-failed",
+        Role.ROOT,
+        "code-import-env",
+        (
+            "ModuleNotFoundError",
+            "ImportError",
+            "undefined symbol",
+            "Error building extension",
+            "command not found",
+            "cannot open shared object file",
+            "No module named",
+            "GLIBC",
+        ),
+        (
+            r"^(?:ModuleNotFoundError|ImportError): ",
+            r": undefined symbol: |: cannot open shared object file: No such file",
+            r"^RuntimeError: Error building extension",
+            r"(?:python3?|torchrun|accelerate|deepspeed|swift|megatron|apptainer|singularity|module): (?:command )?not found",
+            r"^\S{0,120}python\S{0,20}: (?:Error while finding module specification|No module named)",
+            r"version `GLIBC\w*_[\d.]+' not found",
+        ),
+        "Python import system; dynamic linker; bash; PyTorch cpp_extension.py",
+        (
+            "ModuleNotFoundError: No module named 'deepspeed'",
+            "ImportError: /opt/flash_attn_2_cuda.so: undefined symbol: _ZN3c105ErrorC2E",
+            "/var/spool/slurmd/job7/slurm_script: line 9: torchrun: command not found",
+            "/usr/bin/python3: No module named torch",
+        ),
+        ("the import took 3 s",),
+    ),
+    Rule(
+        "pickle-failed",
+        Role.ROOT,
+        "code-pickle-error",
+        ("pickle",),
+        (
+            r"^(?:\w+\.)*(?:TypeError|AttributeError|PicklingError|_?pickle\.PicklingError): .{0,80}[Cc]an(?:not|'t) pickle ",
+        ),
+        "Python pickle",
+        (
+            "TypeError: cannot pickle '_io.TextIOWrapper' object",
+            "AttributeError: Can't pickle local object 'Engine._create.<locals>.hook'",
+        ),
+        ("_pickle.UnpicklingError: pickle data was truncated",),
+    ),
+    Rule(
+        "collective-mismatch",
+        Role.ROOT,
+        "code-collective-desync",
+        ("mismatch between collectives", "Message truncated", "op.preamble.length", "MISMATCH"),
+        (
+            r"Detected mismatch between collectives on ranks\. Rank (?P<rank>\d+) is running",
+            r"NCCL WARN Message truncated : received \d+ bytes instead of \d+",
+            r"op\.preamble\.length <= op\.nbytes",
+            r"SIZE_OR_SYNTAX_MISMATCH|COLLECTIVE_TYPE_MISMATCH",
+        ),
+        "PyTorch ProcessGroupWrapper.cpp, flight recorder; NCCL src/transport/net_ib.cc; gloo pair.cc",
+        (
+            "RuntimeError: Detected mismatch between collectives on ranks. Rank 1 is running collective: "
+            "CollectiveFingerPrint(SequenceNumber=21, OpType=BROADCAST",
+        ),
+        ("size mismatch for lm_head.weight",),
+    ),
+    Rule(
+        "pipe-to-worker-broke",
+        Role.CONSEQUENCE,
+        "unexplained",
+        (
+            "ConnectionResetError",
+            "BrokenPipeError",
+            "EOFError",
+            "ConnectionRefusedError",
+            "exited unexpectedly",
+        ),
+        (
+            r"^(?:ConnectionResetError|BrokenPipeError|ConnectionRefusedError|EOFError)(?:: (?!Ran out)|$)",
+            r"^RuntimeError: DataLoader worker \(pid\(?s?\)? .{1,80}\) exited unexpectedly",
+        ),
+        "Python multiprocessing: seen by the process that is left",
+        ("ConnectionResetError: [Errno 104] Connection reset by peer", "EOFError"),
+        ("EOFError: Ran out of input",),
+    ),
+    Rule(
+        "python-exit",
+        Role.BOILERPLATE,
+        "",
+        ("SystemExit", "CalledProcessError", "ProcessRaisedException"),
+        (
+            r"^SystemExit(?::|$)|^subprocess\.CalledProcessError: ",
+            r"^torch\.multiprocessing\.spawn\.ProcessRaisedException",
+        ),
+        "Python; ms-swift cli/main.py; PyTorch torch/multiprocessing/spawn.py",
+        ("subprocess.CalledProcessError: Command '['python']' returned non-zero exit status 1.",),
+        ("ValueError: exit",),
+    ),
+)
+
+DATA_RULES: Tuple[Rule, ...] = (
+    Rule(
+        "bad-image",
+        Role.ROOT,
+        "data-bad-sample",
+        (
+            "image file is truncated",
+            "cannot identify image file",
+            "broken data stream",
+            "Error opening input",
+            "moov atom not found",
+        ),
+        (
+            r"^OSError: (?:image file is truncated|broken data stream)",
+            r"UnidentifiedImageError: cannot identify image file",
+            r"moov atom not found",
+        ),
+        "Pillow; ffmpeg, decord",
+        ("OSError: image file is truncated (7 bytes not processed)",),
+        ("image files: 7",),
+    ),
+    Rule(
+        "bad-pickle-in-data",
+        Role.ROOT,
+        "data-bad-sample",
+        ("UnpicklingError", "Ran out of input"),
+        (r"^_?pickle\.UnpicklingError: |^EOFError: Ran out of input",),
+        "Python pickle, below a data loader",
+        ("_pickle.UnpicklingError: pickle data was truncated",),
+        ("_pickle.PicklingError: Can't pickle <function>",),
+        context=_DATA_CODE,
+    ),
+    Rule(
+        "data-missing",
+        Role.ROOT,
+        "data-missing",
+        ("is not a local folder", "FileNotFoundError", "Couldn't find"),
+        (
+            r"is not a local folder and is not a valid model identifier",
+            r"^FileNotFoundError: ",
+            r"Couldn't find (?:a dataset script|any data file) at",
+        ),
+        _HF + ", datasets; Python",
+        (
+            "OSError: /models/qwen is not a local folder and is not a valid model identifier listed on",
+            "FileNotFoundError: [Errno 2] No such file or directory: '/data/train.jsonl'",
+        ),
+        ("FileExistsError: [Errno 17] File exists",),
+    ),
+    Rule(
+        "diverged",
+        Role.ROOT,
+        "numerics-divergence",
+        ("NaN", "nan", "loss scale already at minimum"),
+        (
+            r"[Ff]ound NaN in local grad norm|[Ff]ound (?:NaN|Inf|nan|inf)\b.{0,80}(?:loss|grad)",
+            r"loss scale already at minimum",
+            r"^(?:\w+Error|Exception): .{0,200}[Ll]oss (?:is|became|was) (?:nan|inf|NaN|Inf)",
+        ),
+        "Megatron-LM rerun state, DeepSpeed loss_scaler.py, common trainers",
+        (
+            "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.",
+            "RuntimeError: Rank 3: found NaN in local grad norm for bucket #0 in backward pass",
+        ),
+        ("number of nan iterations:   0",),
+    ),
+)
+
+# Last: whatever Python raised that nothing above knows. Killed processes leave such ruins too.
+EXCEPTION_RULE = Rule(
+    "python-exception",
+    Role.ROOT,
+    "code-python-exception",
+    (),
+    (r"^(?:[A-Za-z_]\w{0,80}\.){0,12}[A-Z]\w{0,80}(?::(?: |$)|$)",),
+    "Python; only for the last line of a traceback",
+    ("ValueError: injected failure on rank 1 at step 14", "KeyError: 'labels'", "queue.Empty"),
+    ("loss: 1.2",),
+    yields_to=(
+        "slurm-oom",
+        "slurm-task-oom",
+        "kernel-oom",
+        "worker-killed",
+        "slurm-node-failure",
+        "slurm-memory-error",
+    ),
+)
+
+TRAINING_RULES: Tuple[Rule, ...] = (*CONFIG_RULES, *CODE_RULES, *DATA_RULES)
