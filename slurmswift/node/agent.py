@@ -19,11 +19,11 @@ from slurmswift.node.attempt import Attempt, RunFolder
 from slurmswift.node.beat import Beat
 from slurmswift.node.fence import Fence
 from slurmswift.node.interface import link_state
-from slurmswift.node.kill_wait import grace_after_term
 from slurmswift.node.launcher import Launcher, launch_environment
 from slurmswift.node.peers import report_failure, reported_failure, silent_neighbour
 from slurmswift.node.processes import become_subreaper, kill_below
 from slurmswift.node.ranks import RankWatch, split_wait_status
+from slurmswift.node.term import TermRelay
 
 FENCED = 101
 MAX_STATUS = 120
@@ -44,6 +44,7 @@ class Periods:
     # (a gloo or NCCL time-out), before they are ended.
     peer: float = 20.0
     peer_term: float = 10.0
+    term: float = 0.5
     kill: float = 10.0
 
 
@@ -71,7 +72,7 @@ class Agent:
         self._link: Optional[Interface] = None
         self._fenced: Optional[str] = None
         self._started_at = time.time()
-        self._term_at: Optional[float] = None
+        self._term = TermRelay(os.environ, delay=self._periods.term)
         self._peer_failed_at: Optional[float] = None
         self._peer_term_sent = False
         self._record_lock = threading.Lock()
@@ -90,6 +91,7 @@ class Agent:
         # In this order: a newer attempt that finds no sign of life here trains, and from its
         # claim on the fence is closed for us.
         self._beat.start()
+        self._term.start()
         self._fenced = self._fenced or self._why_fenced()
         if self._fenced is None:
             self._watch(self._launch())
@@ -169,8 +171,8 @@ class Agent:
 
     def _out_of_time(self, now: float, launcher: Launcher) -> bool:
         """After Slurm's TERM, and after another node's failure, the launcher's time is limited."""
-        if self._term_at is not None:
-            return now - self._term_at > grace_after_term(os.environ)
+        if self._term.out_of_time(launcher):
+            return True
         if self._peer_failed_at is None:
             return False
         since = now - self._peer_failed_at
@@ -191,7 +193,7 @@ class Agent:
                 return
             if self._launcher is not None and pid == self._launcher.pid:
                 self._launcher.ended(wait_status)
-            else:
+            elif not self._term.collected(pid, wait_status):
                 self._ranks.collected(pid, wait_status)
 
     def _note_failure(self) -> None:
@@ -260,11 +262,7 @@ class Agent:
         """
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2):
             signal.signal(number, lambda *_: None)
-        signal.signal(signal.SIGTERM, self._on_term)
-
-    def _on_term(self, *_: object) -> None:
-        if self._term_at is None:
-            self._term_at = time.monotonic()
+        signal.signal(signal.SIGTERM, self._term.on_term)
 
     def _say(self, message: str) -> None:
         try:

@@ -39,6 +39,7 @@ HURRIED = {
     "neighbour": 2.0,
     "peer": 0.5,
     "peer_term": 0.5,
+    "term": 0.3,
     "kill": 5.0,
 }
 REPOSITORY = Path(__file__).parents[3]
@@ -235,26 +236,25 @@ def test_ranks_end_when_the_file_system_hangs(start: Callable[..., Started]) -> 
     assert not any(map(is_running, pids))
 
 
-def test_term_leaves_the_ranks_their_time_and_the_record_is_written(
-    start: Callable[..., Started],
+@pytest.mark.parametrize("to_all", [True, False], ids=["linuxproc", "cgroup"])
+def test_term_reaches_the_launcher_once_and_leaves_it_its_time(
+    start: Callable[..., Started], to_all: bool
 ) -> None:
-    """Slurm sends TERM to every process of the job, then KILL after KillWait."""
+    """Slurm sends TERM to every process of the job, or to the agent alone."""
     agent = start("""
-        trap 'sleep 0.5; echo saved >"$OUT/saved"; exit 0' TERM
+        trap 'echo saved >>"$OUT/saved"; sleep 0.7 & wait $!; exit 0' TERM
         touch "$OUT/ready"
         while :; do sleep 0.05; done
     """)
     wait_for(lambda: agent.output("ready").exists())
-    launcher = int(
-        subprocess.run(
-            ["pgrep", "-P", str(agent.process.pid)], capture_output=True, text=True, check=True
-        ).stdout
-    )
-    for pid in (agent.process.pid, launcher):
-        os.kill(pid, signal.SIGTERM)
+    children = subprocess.run(
+        ["pgrep", "-P", str(agent.process.pid)], capture_output=True, text=True, check=True
+    ).stdout.split()
+    for pid in (agent.process.pid, *children) if to_all else (agent.process.pid,):
+        os.kill(int(pid), signal.SIGTERM)
 
     assert agent.ends() == 0
-    assert agent.output("saved").exists()
+    assert agent.output("saved").read_text() == "saved\n"
     assert agent.record().launcher.status == 0
 
 
