@@ -9,6 +9,13 @@ from slurmswift.domain.evidence import Case, Evidence, Verdict, evidence_of
 from slurmswift.domain.findings import Finding
 from slurmswift.domain.rule import Role
 
+# What launchers say about the rank that they saw fail first.
+_FIRST_FAILED = (
+    "torchrun-rank-failed",
+    "torchrun-rank-killed",
+    "spawned-rank-failed",
+    "deepspeed-rank-failed",
+)
 _LAUNCHERS = ("torchrun-rank-failed", "torchrun-rank-killed", "torchrun-table")
 # Whoever reports these waited for somebody else: the reporter is not the culprit.
 _WAITED = ("nccl-watchdog", "gloo-timed-out", "socket-timeout", "rendezvous-clients-missing")
@@ -23,12 +30,11 @@ def attribute(case: Case, verdict: Verdict) -> Verdict:
         return replace(verdict, node=verdict.node or finding.node)
     if finding.rule.id in _WAITED:
         return _with_culprit(case, verdict)
-    seen_alone = finding.rule.role is Role.CONSEQUENCE
+    # Whoever lost a peer is not the one that ended.
+    seen_alone = finding.rule.role is Role.CONSEQUENCE and finding.cause != "storage-full"
     rank = verdict.rank
     if rank is None and not seen_alone:
         rank = _rank(case, finding)
-    elif rank is None:
-        rank = _rank_of_remote_error(case, finding)
     node = verdict.node or _node(case, finding, rank, seen_alone=seen_alone)
     return replace(verdict, rank=rank, node=node, evidence=_confirmed(case, verdict, rank))
 
@@ -80,20 +86,25 @@ def _rank_of_pid(case: Case, finding: Finding) -> Optional[int]:
     """Find a process again in torchrun's table, NCCL's greeting or an agent's record."""
     if finding.pid is None:
         return None
-    for found in case.findings:
-        if found.pid == finding.pid and found.rank is not None:
-            same_log = found.log == finding.log
-            if found.rule.id == "torchrun-table" and same_log:
-                return found.rank
-            if found.rule.id == "nccl-rank-of-process" and found.node == finding.node:
-                return found.rank
+    for found in case.of_rules("torchrun-table", "nccl-rank-of-process"):
+        # Nodes have process ids of their own, and the same ones.
+        by_nccl = found.rule.id == "nccl-rank-of-process" and found.node == finding.node
+        by_table = found.rule.id == "torchrun-table" and _same_writer(found, finding)
+        if found.pid == finding.pid and (by_nccl or by_table) and found.rank is not None:
+            return found.rank
+    node = _node_of_task(case, finding)
     ranks = {
         rank.rank
-        for node in case.facts.node_records
-        for rank in node.ranks
-        if rank.pid == finding.pid
+        for record in case.facts.node_records
+        for rank in record.ranks
+        if rank.pid == finding.pid and node in (None, record.node)
     }
     return ranks.pop() if len(ranks) == 1 else None
+
+
+def _same_writer(one: Finding, other: Finding) -> bool:
+    """Whether one agent's launcher or ranks wrote both: the same log, the same srun task."""
+    return one.log == other.log and one.line.task == other.line.task
 
 
 def _rank_of_local(case: Case, finding: Finding) -> Optional[int]:
@@ -125,19 +136,10 @@ def _one_task_a_rank(case: Case) -> bool:
 
 def _rank_by_launcher(case: Case, finding: Finding) -> Optional[int]:
     """The rank that the launcher saw fail first, when the failure's own lines do not say."""
-    mine = [found for found in case.findings if found.log == finding.log]
-    for found in mine:
-        if found.rule.id in ("torchrun-rank-failed", "torchrun-rank-killed"):
-            rank = _rank_of_pid(case, found)
-            if rank is None:
-                rank = _rank_of_local(case, found)
-            if rank is not None:
-                return rank
-    for found in mine:
-        if found.rule.id == "spawned-rank-failed":
-            return found.rank
-        if found.rule.id == "deepspeed-rank-failed":
-            return _rank_of_local(case, found)
+    for found in case.of_rules(*_FIRST_FAILED):
+        rank = _own_rank(case, found) if _same_writer(found, finding) else None
+        if rank is not None:
+            return rank
     if _one_task_a_rank(case):
         exits = _first_exit(case)
         return exits.task if exits is not None else None
@@ -149,12 +151,6 @@ def _first_exit(case: Case) -> Optional[Finding]:
     for found in case.of_rules("slurm-task-exit", "slurm-task-oom"):
         if ": Terminated" not in found.line.shown:
             return found
-    return None
-
-
-def _rank_of_remote_error(case: Case, finding: Finding) -> Optional[int]:
-    """A lost peer's name is not on the line of the one that lost it."""
-    del case, finding
     return None
 
 
@@ -197,7 +193,7 @@ def _known(case: Case, host: Optional[str]) -> Optional[str]:
 
 
 def _node_of_task(case: Case, finding: Finding) -> Optional[str]:
-    """srun's label is the position in the job's nodes where one agent runs on each."""
+    """Slurm's label is the position in the job's nodes where one agent runs on each."""
     nodes = case.facts.nodes
     task = finding.line.task
     return nodes[task] if task is not None and task < len(nodes) else None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Dict, Optional, Sequence, Tuple, Union
 
+from slurmswift.domain.attribution import attribute
 from slurmswift.domain.causes import CAUSES
 from slurmswift.domain.evidence import AttemptFacts, Case, Evidence, Verdict, shown
-from slurmswift.domain.attribution import attribute
 from slurmswift.domain.findings import find, last_words
 from slurmswift.domain.log_lines import LogText
 from slurmswift.domain.verdicts import STEPS

@@ -76,7 +76,7 @@ class Verdict:
     finding: Optional[Finding] = None
 
     @classmethod
-    def of(cls, finding: Finding) -> "Verdict":
+    def of(cls, finding: Finding) -> Verdict:
         rule = finding.rule
         return cls(
             rule.cause,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from slurmswift.domain.log_lines import Line, Lines, LogText
@@ -22,6 +23,8 @@ _CHAINED = (
     "The above exception was the direct cause",
 )
 _EXCEPTION_LINE = re.compile(r"(?:[A-Za-z_]\w{0,80}\.){0,12}[A-Z]\w{0,80}(?::(?: |$)|$)")
+# Python could not raise it, so that it ended nothing.
+_IGNORED = "Exception ignored in"
 _QUOTED_CODE = ("raise ", 'File "', "return ", "self.", "assert ")
 _LOG_LEVELS = ("INFO", "WARNING", "ERROR", "DEBUG", "CRITICAL", "WARN", "FATAL", "NOTE")
 _TABLE_RANK = re.compile(r"rank +: (\d+) \(local_rank: (\d+)\)")
@@ -107,7 +110,7 @@ def _find_in(lines: Lines, index: int) -> Tuple[Finding, ...]:
 
 def _matching(
     lines: Lines, line: Line, frames: Optional[str]
-) -> "Optional[Tuple[Rule, re.Match[str]]]":
+) -> Optional[Tuple[Rule, re.Match[str]]]:
     """Return the first rule that knows the line; only a traceback's last line is an exception."""
     text = line.text
     if line.indented and text.startswith(_QUOTED_CODE):
@@ -118,7 +121,7 @@ def _matching(
             continue
         if rule.context:
             frames = _frames_above(lines, line) if frames is None else frames
-            if re.search(rule.context, frames) is None:
+            if re.search(rule.context, frames + "\n" + text) is None:
                 continue
         return rule, match
     if _is_exception(text):
@@ -143,7 +146,11 @@ def _exceptions(lines: Lines, candidates: Dict[int, Line]) -> Mapping[int, _Rais
         if followed is None:
             continue
         last, frames = followed
-        chain = chain_of.get(head.label, -1) if _is_chained(lines, head) else last.start
+        if _said_before(lines, head).startswith(_IGNORED):
+            candidates.pop(last.start, None)
+            continue
+        chained = _said_before(lines, head).startswith(_CHAINED)
+        chain = chain_of.get(head.label, last.start) if chained else last.start
         chain_of[head.label] = chain
         candidates.setdefault(last.start, last)
         raised[last.start] = _Raised(frames, chain)
@@ -151,7 +158,7 @@ def _exceptions(lines: Lines, candidates: Dict[int, Line]) -> Mapping[int, _Rais
 
 
 def _follow(lines: Lines, head: Line, candidates: Dict[int, Line]) -> Optional[Tuple[Line, str]]:
-    """Return a traceback's last line and the text of its frames; other writers' lines are skipped."""
+    """Return a traceback's last line and the text of its frames; others' lines are skipped."""
     frames: List[str] = [head.text]
     line: Optional[Line] = lines.after(head)
     for _ in range(MAX_TRACEBACK_LINES):
@@ -167,15 +174,16 @@ def _follow(lines: Lines, head: Line, candidates: Dict[int, Line]) -> Optional[T
     return None
 
 
-def _is_chained(lines: Lines, head: Line) -> bool:
+def _said_before(lines: Lines, head: Line) -> str:
+    """Return what the same writer said right before."""
     before: Optional[Line] = lines.before(head)
     for _ in range(MAX_LINES_BACK):
         if before is None:
-            return False
+            break
         if before.label == head.label and before.text:
-            return before.text.startswith(_CHAINED)
+            return before.text
         before = lines.before(before)
-    return False
+    return ""
 
 
 def _frames_above(lines: Lines, line: Line) -> str:
@@ -191,7 +199,7 @@ def _frames_above(lines: Lines, line: Line) -> str:
             frames.append(above.text)
         above = lines.before(above)
     text = "\n".join(reversed(frames))
-    return text if "File " in text or frames and line.label else ""
+    return text if "File " in text or (frames and line.label) else ""
 
 
 def _last_of_chains(found: Sequence[Finding], raised: Mapping[int, _Raised]) -> List[Finding]:
@@ -216,7 +224,7 @@ def _last_of_chains(found: Sequence[Finding], raised: Mapping[int, _Raised]) -> 
     return kept
 
 
-def _finding(lines: Lines, index: int, line: Line, rule: Rule, match: "re.Match[str]") -> Finding:
+def _finding(lines: Lines, index: int, line: Line, rule: Rule, match: re.Match[str]) -> Finding:
     groups = match.groupdict()
 
     def number(name: str) -> Optional[int]:
@@ -265,10 +273,7 @@ def _mark_survived(lines: Lines, found: Sequence[Finding]) -> Tuple[Finding, ...
         if end - finding.line.end < _HEALTHY_BYTES:
             continue
         look = min(end, finding.line.end + _HEALTHY_LOOK)
-        seen = 0
-        for _ in _PROGRESS.finditer(lines.data, finding.line.end, look):
-            seen += 1
-            if seen == _HEALTHY_LINES:
-                healthy_from = finding.line.end
-                break
+        healthy = _PROGRESS.finditer(lines.data, finding.line.end, look)
+        if next(islice(healthy, _HEALTHY_LINES - 1, None), None) is not None:
+            healthy_from = finding.line.end
     return tuple(replace(finding, survived=finding.line.start < healthy_from) for finding in found)

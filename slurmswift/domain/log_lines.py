@@ -1,4 +1,4 @@
-"""Turns a log's bytes into lines that say who wrote them and when. Bounded work per line, any bytes."""
+"""Turns a log's bytes into lines that say who wrote them and when. Any bytes, bounded work."""
 
 from __future__ import annotations
 
@@ -48,30 +48,30 @@ class Prefix:
     name: str
     pattern: Pattern[str]
     names_writer: bool
-    read: Callable[[Line, "re.Match[str]"], Line]
+    read: Callable[[Line, re.Match[str]], Line]
 
 
-def _unchanged(line: Line, _: "re.Match[str]") -> Line:
+def _unchanged(line: Line, _: re.Match[str]) -> Line:
     return line
 
 
-def _rank(line: Line, match: "re.Match[str]") -> Line:
+def _rank(line: Line, match: re.Match[str]) -> Line:
     return replace(line, rank=int(match["rank"]))
 
 
-def _local_rank(line: Line, match: "re.Match[str]") -> Line:
+def _local_rank(line: Line, match: re.Match[str]) -> Line:
     return replace(line, local_rank=int(match["rank"]))
 
 
-def _task(line: Line, match: "re.Match[str]") -> Line:
+def _task(line: Line, match: re.Match[str]) -> Line:
     return line if line.task is not None else replace(line, task=int(match["task"]))
 
 
-def _host(line: Line, match: "re.Match[str]") -> Line:
+def _host(line: Line, match: re.Match[str]) -> Line:
     return replace(line, host=match["host"])
 
 
-def _nccl(line: Line, match: "re.Match[str]") -> Line:
+def _nccl(line: Line, match: re.Match[str]) -> Line:
     device = match["device"]
     return replace(
         line,
@@ -81,7 +81,7 @@ def _nccl(line: Line, match: "re.Match[str]") -> Line:
     )
 
 
-def _moment(line: Line, match: "re.Match[str]") -> Line:
+def _moment(line: Line, match: re.Match[str]) -> Line:
     """Order by month, day and time of day; the year is left out because glog leaves it out."""
     if line.time is not None:
         return line
@@ -97,7 +97,7 @@ def _moment(line: Line, match: "re.Match[str]") -> Line:
 def _prefix(
     name: str,
     pattern: str,
-    read: Callable[[Line, "re.Match[str]"], Line] = _unchanged,
+    read: Callable[[Line, re.Match[str]], Line] = _unchanged,
     *,
     names_writer: bool = False,
 ) -> Prefix:
@@ -204,7 +204,7 @@ class Lines:
         return peel(Line(self.name, self._number(start), start, end, shown, shown))
 
     def bounds(self, offset: int) -> Tuple[int, int]:
-        """Return where the line that holds offset starts and ends; a carriage return parts lines."""
+        """Return where the line that holds offset starts and ends; carriage returns part too."""
         floor = max(0, offset - MAX_LINE_BYTES)
         start = max(
             self.data.rfind(b"\n", floor, offset), self.data.rfind(b"\r", floor, offset), floor - 1

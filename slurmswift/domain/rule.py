@@ -52,7 +52,7 @@ class Rule:
         compiled = tuple(re.compile(pattern) for pattern in self.patterns)
         object.__setattr__(self, "compiled", compiled)
 
-    def match(self, text: str) -> "Optional[re.Match[str]]":
+    def match(self, text: str) -> Optional[re.Match[str]]:
         if self.literals and not any(literal in text for literal in self.literals):
             return None
         for pattern in self.compiled:

@@ -1,4 +1,4 @@
-"""The table of rules: every message that slurmswift knows, in the order in which a line tries them."""
+"""The table of rules: every message that is known, in the order in which a line tries them."""
 
 from __future__ import annotations
 

@@ -7,7 +7,10 @@ from typing import Tuple
 from slurmswift.domain.rule import Role, Rule
 
 # A traceback through code that reads or writes checkpoints.
-_CHECKPOINT_CODE = r"(?i)resum|checkpoint|load_state|trainer_state|_load_rng|load_from_json|load_optimizer|torch/serialization"
+_CHECKPOINT_CODE = (
+    r"(?i)resum|checkpoint|load_state|trainer_state|_load_rng|load_from_json|load_optimizer|"
+    r"torch/serialization"
+)
 _HF = "transformers, huggingface_hub"
 
 CHECKPOINT_RULES: Tuple[Rule, ...] = (
@@ -22,10 +25,16 @@ CHECKPOINT_RULES: Tuple[Rule, ...] = (
         ),
         "transformers trainer.py 4.36 to 4.38 (staging directory)",
         (
-            "FileNotFoundError: [Errno 2] No such file or directory: 'saves/tmp-checkpoint-1000/trainer_state.json'",
+            (
+                "FileNotFoundError: [Errno 2] No such file or directory: "
+                "'saves/tmp-checkpoint-1000/trainer_state.json'"
+            ),
         ),
         (
-            "FileNotFoundError: [Errno 2] No such file or directory: 'out/checkpoint-1000/trainer_state.json'",
+            (
+                "FileNotFoundError: [Errno 2] No such file or directory: "
+                "'out/checkpoint-1000/trainer_state.json'"
+            ),
         ),
     ),
     Rule(
@@ -56,18 +65,28 @@ CHECKPOINT_RULES: Tuple[Rule, ...] = (
         ),
         (
             r"failed finding central directory|PytorchStreamReader failed",
-            r"SafetensorError: .{0,60}(?:MetadataIncompleteBuffer|HeaderToo(?:Large|Small)|InvalidHeader\w*|"
-            r"invalid UTF-8 in header|incomplete metadata|invalid header|header too)",
+            (
+                r"SafetensorError: .{0,60}(?:MetadataIncompleteBuffer|HeaderToo(?:Large|Small)|"
+                r"InvalidHeader\w*|"
+                r"invalid UTF-8 in header|incomplete metadata|invalid header|header too)"
+            ),
             r"UnpicklingError: invalid load key",
             r"unexpected EOF, expected \d+ more bytes\. The file might be corrupted",
             r"storage has wrong byte size",
         ),
-        "PyTorch caffe2/serialize/inline_container.cc, torch/serialization.py; safetensors 0.3 to 0.6",
+        "PyTorch caffe2/serialize/inline_container.cc, torch/serialization.py; safetensors 0.3 "
+        "to 0.6",
         (
-            "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory",
+            (
+                "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding "
+                "central directory"
+            ),
             "safetensors_rust.SafetensorError: Error while deserializing header: HeaderTooLarge",
-            "safetensors._safetensors_rust.SafetensorError: Error while deserializing header: incomplete "
-            "metadata, file not fully covered",
+            (
+                "safetensors._safetensors_rust.SafetensorError: Error while deserializing header: "
+                "incomplete "
+                "metadata, file not fully covered"
+            ),
         ),
         ("requests.exceptions.InvalidHeader: Header value must be str",),
     ),
@@ -94,16 +113,25 @@ CHECKPOINT_RULES: Tuple[Rule, ...] = (
         ("valid checkpoint", "No such file or directory", "checkpoint", "zero_pp_rank"),
         (
             r"Can't find a valid checkpoint at",
-            r"^FileNotFoundError: .{0,300}(?:checkpoint-\d+|global_step_?\d+|iter_\d{5,}|trainer_state\.json|"
-            r"\.distcp|zero_pp_rank_\d+)",
+            (
+                r"^FileNotFoundError: .{0,300}(?:checkpoint-\d+|global_step_?\d+|iter_\d{5,}|"
+                r"trainer_state\.json|"
+                r"\.distcp|zero_pp_rank_\d+)"
+            ),
             r"[Tt]he following zero checkpoints? paths? (?:are|is) missing",
             r"^(?:\w+: )?Unable to find latest file at",
         ),
         _HF + "; DeepSpeed runtime/engine.py; torch.distributed.checkpoint",
         (
             "ValueError: Can't find a valid checkpoint at /out/checkpoint-4",
-            "FileNotFoundError: [Errno 2] No such file or directory: '/out/checkpoint-4/trainer_state.json'",
-            "FileNotFoundError: No such file or directory: /out/checkpoint-4/model-00002-of-00004.safetensors",
+            (
+                "FileNotFoundError: [Errno 2] No such file or directory: "
+                "'/out/checkpoint-4/trainer_state.json'"
+            ),
+            (
+                "FileNotFoundError: No such file or directory: "
+                "/out/checkpoint-4/model-00002-of-00004.safetensors"
+            ),
         ),
         ("FileNotFoundError: [Errno 2] No such file or directory: '/data/train.jsonl'",),
     ),
@@ -138,11 +166,19 @@ CHECKPOINT_RULES: Tuple[Rule, ...] = (
             r"checkpoint being loaded used a DP world size of \d+ but the current world size",
             r"loaded state dict (?:has a different number|contains a parameter group)",
         ),
-        "PyTorch torch/serialization.py, nn/modules/module.py, optim/optimizer.py; Megatron-LM; DeepSpeed",
+        "PyTorch torch/serialization.py, nn/modules/module.py, optim/optimizer.py; Megatron-LM; "
+        "DeepSpeed",
         (
-            "AssertionError: AnnealingLR: class input value 1e-05 and checkpointvalue 3e-05 for learning rate do not match",
-            "deepspeed.runtime.zero.utils.ZeRORuntimeException: The checkpoint being loaded used a DP world "
-            "size of 2 but the current world size is 1.",
+            (
+                "AssertionError: AnnealingLR: class input value 1e-05 and checkpointvalue 3e-05 "
+                "for "
+                "learning rate do not match"
+            ),
+            (
+                "deepspeed.runtime.zero.utils.ZeRORuntimeException: The checkpoint being loaded "
+                "used a DP world "
+                "size of 2 but the current world size is 1."
+            ),
             "RuntimeError: Error(s) in loading state_dict for Model:",
         ),
         ("Some weights of the model checkpoint were not used",),

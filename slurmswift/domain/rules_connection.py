@@ -28,7 +28,11 @@ CONNECTION_RULES: Tuple[Rule, ...] = (
         _NCCL + ", src/bootstrap.cc",
         (
             "n1:58:58 [3] bootstrap.cc:45 NCCL WARN Bootstrap : no socket interface found",
-            "ncclSocketInit: connecting to address  with family 59936 is neither AF_INET(2) nor AF_INET6(10)",
+            (
+                "ncclSocketInit: connecting to address  with family 59936 is neither AF_INET(2) "
+                "nor "
+                "AF_INET6(10)"
+            ),
         ),
         ("n1:58:58 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>",),
     ),
@@ -40,12 +44,20 @@ CONNECTION_RULES: Tuple[Rule, ...] = (
         (r"[Cc]onnect to " + _NOWHERE + r"<\d+> (?:failed|returned) ?: ?(?!.{0,80}retrying)",),
         _NCCL,
         (
-            "socketStartConnect: Connect to 127.0.0.1<45069> failed : Software caused connection abort",
-            "n1:1:2 [5] misc/socket.cc:483 NCCL WARN socketStartConnect: Connect to "
-            "fe80::1234:56ff:fe78:9abc%ib1<17943> failed : Connection refused",
+            (
+                "socketStartConnect: Connect to 127.0.0.1<45069> failed : Software caused "
+                "connection abort"
+            ),
+            (
+                "n1:1:2 [5] misc/socket.cc:483 NCCL WARN socketStartConnect: Connect to "
+                "fe80::1234:56ff:fe78:9abc%ib1<17943> failed : Connection refused"
+            ),
         ),
         (
-            "n1:1:2 [1] include/socket.h:403 NCCL WARN Connect to 10.1.3.2<5682> failed : Connection refused",
+            (
+                "n1:1:2 [1] include/socket.h:403 NCCL WARN Connect to 10.1.3.2<5682> failed : "
+                "Connection refused"
+            ),
         ),
     ),
     Rule(
@@ -54,13 +66,18 @@ CONNECTION_RULES: Tuple[Rule, ...] = (
         "comm-interface-misconfig",
         ("ibv_modify_qp failed",),
         (
-            r"ibv_modify_qp failed with (?:error |\d+ )(?:Network is unreachable|No such device|"
-            r"Invalid argument|No such file|No route to host)",
+            (
+                r"ibv_modify_qp failed with (?:error |\d+ )(?:Network is unreachable|No such "
+                r"device|"
+                r"Invalid argument|No such file|No route to host)"
+            ),
         ),
         "NCCL src/misc/ibvwrap.cc",
         (
-            "n3:2:3 [0] misc/ibvwrap.cc:187 NCCL WARN Call to ibv_modify_qp failed with error "
-            "Network is unreachable",
+            (
+                "n3:2:3 [0] misc/ibvwrap.cc:187 NCCL WARN Call to ibv_modify_qp failed with error "
+                "Network is unreachable"
+            ),
             "NCCL WARN Call to ibv_modify_qp failed with 19 No such device, on dev mlx5_0:1",
         ),
         ("NCCL WARN Call to ibv_modify_qp failed with error Connection timed out",),
@@ -85,19 +102,30 @@ CONNECTION_RULES: Tuple[Rule, ...] = (
         "comm-network-fabric",
         ("NET/", "ibv_modify_qp failed", "ibv_poll_cq"),
         (
-            r"NCCL WARN NET/IB(?:/GIN)? ?: .{0,60}Got completion (?:from peer (?P<peer>\S+) )?with "
-            r"(?:status|error)",
+            (
+                r"NCCL WARN NET/IB(?:/GIN)? ?: .{0,60}Got completion (?:from peer (?P<peer>\S+) "
+                r")?with "
+                r"(?:status|error)"
+            ),
             r"NCCL WARN NET/IB ?: .{0,120}(?:async (?:fatal )?event|[Pp]ort error|fatal error)",
             r"ibv_modify_qp failed with (?:error |\d+ )Connection timed out",
             r"NCCL WARN Call to ibv_poll_cq",
-            r"NCCL WARN NET/OFI .{0,120}(?:UNDELIVERABLE|[Cc]ompletion with error|Unreachable|unreachable)",
+            (
+                r"NCCL WARN NET/OFI .{0,120}(?:UNDELIVERABLE|[Cc]ompletion with "
+                r"error|Unreachable|unreachable)"
+            ),
         ),
         "NCCL src/transport/net_ib.cc 2.7 to 2.28, aws-ofi-nccl",
         (
-            "n2:57:59 [0] transport/net_ib.cc:1296 NCCL WARN NET/IB : Got completion from peer "
-            "10.2.0.5<33092> with error 12, opcode 0, len 0, vendor err 129 (Recv)",
-            "n2:57:59 [1] transport/net_ib/p2p.cc:648 NCCL WARN NET/IB: Got completion from peer "
-            "10.1.5.3<4055> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0)",
+            (
+                "n2:57:59 [0] transport/net_ib.cc:1296 NCCL WARN NET/IB : Got completion from peer "
+                "10.2.0.5<33092> with error 12, opcode 0, len 0, vendor err 129 (Recv)"
+            ),
+            (
+                "n2:57:59 [1] transport/net_ib/p2p.cc:648 NCCL WARN NET/IB: Got completion from "
+                "peer "
+                "10.1.5.3<4055> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0)"
+            ),
             "ibvwrap.cc:160 NCCL WARN Call to ibv_modify_qp failed with error Connection timed out",
             "NCCL WARN NET/OFI Request 0x1 completed with error. RC: 107. Error: UNDELIVERABLE",
         ),
@@ -113,15 +141,26 @@ CONNECTION_RULES: Tuple[Rule, ...] = (
             r"NCCL WARN .{0,80}[Cc]onnect to (?P<peer>\S{1,80}) (?:failed|returned)",
             r"^socket\w{0,20}: [Cc]onnect to (?P<peer>\S{1,80}) (?:failed|returned)",
             r"NCCL WARN .{0,40}Call to connect .{0,80}(?:refused|timed out|No route)",
-            r"NCCL WARN socket(?:PollConnect|FinalizeConnect).{0,160}(?:refused|timed out|No route|"
-            r"no POLLOUT|exceeded retries)",
+            (
+                r"NCCL WARN socket(?:PollConnect|FinalizeConnect).{0,160}(?:refused|timed "
+                r"out|No route|"
+                r"no POLLOUT|exceeded retries)"
+            ),
         ),
         _NCCL,
         (
-            "n1:1:2 [1] include/socket.h:403 NCCL WARN Connect to 10.1.3.2<5682> failed : Connection refused",
-            "socketStartConnect: Connect to 10.1.3.2<5682> failed : Software caused connection abort",
-            "NCCL WARN socketPollConnect: connect to 10.1.3.2<57> returned Connection refused, "
-            "exceeded retries (20000)",
+            (
+                "n1:1:2 [1] include/socket.h:403 NCCL WARN Connect to 10.1.3.2<5682> failed : "
+                "Connection refused"
+            ),
+            (
+                "socketStartConnect: Connect to 10.1.3.2<5682> failed : Software caused connection "
+                "abort"
+            ),
+            (
+                "NCCL WARN socketPollConnect: connect to 10.1.3.2<57> returned Connection refused, "
+                "exceeded retries (20000)"
+            ),
         ),
         ("n1:1:2 [0] NCCL INFO Call to connect returned Connection timed out, retrying",),
     ),
@@ -136,9 +175,15 @@ CONNECTION_RULES: Tuple[Rule, ...] = (
         ),
         _GLOO + "/pair.cc, ProcessGroupGloo.cpp",
         (
-            "RuntimeError: Gloo connectFullMesh failed with [../gloo/transport/tcp/pair.cc:152] "
-            "timed out connecting: SO_ERROR: Connection refused, remote=[127.0.0.1]:28581$1",
-            "RuntimeError: [../gloo/transport/tcp/pair.cc:799] connect [10.0.0.7]:3100: No route to host",
+            (
+                "RuntimeError: Gloo connectFullMesh failed with "
+                "[../gloo/transport/tcp/pair.cc:152] "
+                "timed out connecting: SO_ERROR: Connection refused, remote=[127.0.0.1]:28581$1"
+            ),
+            (
+                "RuntimeError: [../gloo/transport/tcp/pair.cc:799] connect [10.0.0.7]:3100: No "
+                "route to host"
+            ),
         ),
         ("[../gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:35251.",),
     ),
@@ -148,22 +193,39 @@ CONNECTION_RULES: Tuple[Rule, ...] = (
         "comm-socket-connect",
         ("client socket has", "onnection refused", "connect() timed out", "imed out"),
         (
-            r"^(?!.{0,400}retrying \(try=).{0,300}The client socket has (?:timed out after \d+m?s|failed to "
-            r"connect to any network address).{0,60}\((?P<peer>[^,()\s]{1,120}),",
-            r"^(?:RuntimeError|ValueError|TimeoutError|torch\.distributed\.\w+): (?:connect\(\) timed out|"
-            r"Connection refused|Connection timed out|No route to host)",
+            (
+                r"^(?!.{0,400}retrying \(try=).{0,300}The client socket has (?:timed out after "
+                r"\d+m?s|failed to "
+                r"connect to any network address).{0,60}\((?P<peer>[^,()\s]{1,120}),"
+            ),
+            (
+                r"^(?:RuntimeError|ValueError|TimeoutError|torch\.distributed\.\w+): "
+                r"(?:connect\(\) "
+                r"timed out|"
+                r"Connection refused|Connection timed out|No route to host)"
+            ),
         ),
         _C10D + "/socket.cpp, TCPStore.cpp 1.12 to 2.9",
         (
-            "torch.distributed.DistNetworkError: The client socket has timed out after 20000ms while "
-            "trying to connect to (n1, 29717).",
-            "[E socket.cpp:610] [c10d] The client socket has failed to connect to any network address of (n5, 40323).",
+            (
+                "torch.distributed.DistNetworkError: The client socket has timed out after 20000ms "
+                "while "
+                "trying to connect to (n1, 29717)."
+            ),
+            (
+                "[E socket.cpp:610] [c10d] The client socket has failed to connect to any network "
+                "address of (n5, 40323)."
+            ),
             "RuntimeError: connect() timed out. Original timeout was 1800000 ms.",
         ),
         (
-            "[W1201 00:16:50.4 TCPStore.cpp:340] [c10d] TCP client failed to connect/validate to host "
-            "n1:29716 - retrying (try=0, timeout=20000ms, delay=119ms): The client socket has timed "
-            "out after 20000ms while trying to connect to (n1, 29716).",
+            (
+                "[W1201 00:16:50.4 TCPStore.cpp:340] [c10d] TCP client failed to connect/validate "
+                "to host "
+                "n1:29716 - retrying (try=0, timeout=20000ms, delay=119ms): The client socket has "
+                "timed "
+                "out after 20000ms while trying to connect to (n1, 29716)."
+            ),
         ),
     ),
     # Rendezvous
@@ -179,9 +241,16 @@ CONNECTION_RULES: Tuple[Rule, ...] = (
         ),
         _C10D + "/TCPStore.cpp; " + _ELASTIC + "/api.py; distributed_c10d.py",
         (
-            "torch.distributed.DistStoreError: Timed out after 31 seconds waiting for clients. 1/2 clients joined.",
+            (
+                "torch.distributed.DistStoreError: Timed out after 31 seconds waiting for clients. "
+                "1/2 clients joined."
+            ),
             "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError",
-            "RuntimeError: Timed out initializing process group in store based barrier on rank: 0, for key: a",
+            (
+                "RuntimeError: Timed out initializing process group in store based barrier on "
+                "rank: "
+                "0, for key: a"
+            ),
         ),
         ("Waiting in store based barrier to initialize process group for rank: 1",),
     ),
@@ -191,20 +260,31 @@ CONNECTION_RULES: Tuple[Rule, ...] = (
         "comm-rendezvous-timeout",
         ("ncclUniqueId from",),
         (
-            r"\[(?P<rank>\d+)\] is setting up NCCL communicator and retr\w+ ncclUniqueId from \[\d+\] via c10d "
-            r"key-value store by key '.{0,80}', but store->get\(.{0,80}\) got error: "
-            r"(?:Socket Timeout|wait timeout)",
+            (
+                r"\[(?P<rank>\d+)\] is setting up NCCL communicator and retr\w+ ncclUniqueId from "
+                r"\[\d+\] via c10d "
+                r"key-value store by key '.{0,80}', but store->get\(.{0,80}\) got error: "
+                r"(?:Socket Timeout|wait timeout)"
+            ),
         ),
         _C10D + "/ProcessGroupNCCL.cpp 1.11 to 2.9",
         (
-            "torch.distributed.DistBackendError: [1] is setting up NCCL communicator and retrieving "
-            "ncclUniqueId from [0] via c10d key-value store by key '0', but store->get('0') got "
-            "error: Socket Timeout",
+            (
+                "torch.distributed.DistBackendError: [1] is setting up NCCL communicator and "
+                "retrieving "
+                "ncclUniqueId from [0] via c10d key-value store by key '0', but store->get('0') "
+                "got "
+                "error: Socket Timeout"
+            ),
         ),
         (
-            "torch.distributed.DistBackendError: [1] is setting up NCCL communicator and retrieving "
-            "ncclUniqueId from [0] via c10d key-value store by key '0', but store->get('0') got "
-            "error: Connection reset by peer",
+            (
+                "torch.distributed.DistBackendError: [1] is setting up NCCL communicator and "
+                "retrieving "
+                "ncclUniqueId from [0] via c10d key-value store by key '0', but store->get('0') "
+                "got "
+                "error: Connection reset by peer"
+            ),
         ),
         remedy="Rank 0 never published its id: see what rank 0 did all that time (loading, "
         "tokenizing, waiting). Raise the time-out only if that was legitimate work",
@@ -225,22 +305,33 @@ CONNECTION_RULES: Tuple[Rule, ...] = (
         "config-port-in-use",
         ("has failed to",),
         (
-            # Only torchrun --standalone names a rendezvous by a UUID; its store is on the same host,
-            # so that what ended the store was another job that hosted it on the shared port.
-            r"The node '(?P<node>[\w.-]{1,80}?)_\d+_\d+' has failed to \S{1,20} .{0,40}the rendezvous "
-            r"'[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}' due to an error of type "
-            r"RendezvousConnectionError",
+            # Only torchrun --standalone names a rendezvous by a UUID, and its store is on the
+            # same host: what ended the store was another job that held the shared port.
+            (
+                r"The node '(?P<node>[\w.-]{1,80}?)_\d+_\d+' has failed to \S{1,20} .{0,40}the "
+                r"rendezvous "
+                r"'[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}' due to an "
+                r"error of "
+                r"type "
+                r"RendezvousConnectionError"
+            ),
         ),
         "PyTorch torch/distributed/run.py (standalone: port 29400 before 2.1)",
         (
-            "WARNING:x:The node 'n4_3882_0' has failed to shutdown the rendezvous "
-            "'9987b766-350c-48bf-aa45-cfc2da182f33' due to an error of type RendezvousConnectionError.",
+            (
+                "WARNING:x:The node 'n4_3882_0' has failed to shutdown the rendezvous "
+                "'9987b766-350c-48bf-aa45-cfc2da182f33' due to an error of type "
+                "RendezvousConnectionError."
+            ),
         ),
         (
-            "WARNING:x:The node 'n4_3882_0' has failed to shutdown the rendezvous 'none' due to an "
-            "error of type RendezvousConnectionError.",
+            (
+                "WARNING:x:The node 'n4_3882_0' has failed to shutdown the rendezvous 'none' "
+                "due to an "
+                "error of type RendezvousConnectionError."
+            ),
         ),
-        remedy="Two jobs shared one rendezvous port on this host and the other one ended: give each "
-        "its own free port",
+        remedy="Two jobs shared one rendezvous port on this host and the other one ended: give "
+        "each its own free port",
     ),
 )

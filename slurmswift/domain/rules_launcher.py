@@ -16,18 +16,24 @@ LAUNCHER_RULES: Tuple[Rule, ...] = (
         ("failed (exitcode: -",),
         # Not -15: that is how torchrun itself ends the ranks that are left.
         (
-            r"failed \(exitcode: (?P<status>-(?:4|6|7|8|9|11))\) local_rank: (?P<local_rank>\d+) "
-            r"\(pid: (?P<pid>\d+)\)",
+            (
+                r"failed \(exitcode: (?P<status>-(?:4|6|7|8|9|11))\) local_rank: "
+                r"(?P<local_rank>\d+) "
+                r"\(pid: (?P<pid>\d+)\)"
+            ),
         ),
         _ELASTIC,
         (
             "failed (exitcode: -9) local_rank: 1 (pid: 20795) of binary: /opt/venv/bin/python",
-            "[2024-08-26 11:02:51,003] torch.distributed.elastic.multiprocessing.api: [ERROR] failed "
-            "(exitcode: -11) local_rank: 3 (pid: 90114) of binary: /opt/env/bin/python",
+            (
+                "[2024-08-26 11:02:51,003] torch.distributed.elastic.multiprocessing.api: [ERROR] "
+                "failed "
+                "(exitcode: -11) local_rank: 3 (pid: 90114) of binary: /opt/env/bin/python"
+            ),
         ),
         ("failed (exitcode: 1) local_rank: 1 (pid: 20795) of binary: python",),
-        remedy="A signal ended this rank (-9 is SIGKILL, -11 a crash, -6 an abort) and nothing here says "
-        "who sent it: look in dmesg on its node for the OOM killer and in sacct for OUT_OF_MEMORY; "
+        remedy="A signal ended this rank (-9 is SIGKILL, -11 a crash, -6 an abort) and nothing here "
+        "says who sent it: look in dmesg on its node for the OOM killer and in sacct for OUT_OF_MEMORY; "
         "for a crash keep a core file (ulimit -c unlimited)",
     ),
     Rule(
@@ -36,8 +42,10 @@ LAUNCHER_RULES: Tuple[Rule, ...] = (
         "",
         ("failed (exitcode: ",),
         (
-            r"failed \(exitcode: (?P<status>-?\d+)\) local_rank: (?P<local_rank>\d+) "
-            r"\(pid: (?P<pid>\d+)\)",
+            (
+                r"failed \(exitcode: (?P<status>-?\d+)\) local_rank: (?P<local_rank>\d+) "
+                r"\(pid: (?P<pid>\d+)\)"
+            ),
         ),
         _ELASTIC,
         ("failed (exitcode: 1) local_rank: 1 (pid: 20818) of binary: /opt/venv/bin/python",),
@@ -49,7 +57,8 @@ LAUNCHER_RULES: Tuple[Rule, ...] = (
         "",
         ("exitcode",),
         (r"^exitcode +: (?P<status>-?\d+) \(pid: (?P<pid>\d+)\)",),
-        "PyTorch torch/distributed/elastic/multiprocessing/errors/__init__.py; one table per agent, "
+        "PyTorch torch/distributed/elastic/multiprocessing/errors/__init__.py; one table per "
+        "agent, "
         "whose first entry is first for that node alone",
         ("  exitcode  : -9 (pid: 20795)  (SIGKILL)",),
         ("exitcode of the tool: 3",),
@@ -63,7 +72,10 @@ LAUNCHER_RULES: Tuple[Rule, ...] = (
         _ELASTIC,
         (
             "Unable to shutdown process 21128 via 15, forcefully exiting via 9",
-            "Unable to shutdown process 77 via Signals.SIGTERM, forcefully exitting via Signals.SIGKILL",
+            (
+                "Unable to shutdown process 77 via Signals.SIGTERM, forcefully exitting via "
+                "Signals.SIGKILL"
+            ),
         ),
         ("Unable to shutdown process pool",),
     ),
@@ -78,9 +90,16 @@ LAUNCHER_RULES: Tuple[Rule, ...] = (
         ),
         _ELASTIC + ", agent/server/api.py",
         (
-            "W1201 00:26:16.6 22550 torch/distributed/elastic/agent/server/api.py:753] Received 15 death "
-            "signal, shutting down workers",
-            "torch.distributed.elastic.multiprocessing.api.SignalException: Process 22550 got signal: 15",
+            (
+                "W1201 00:26:16.6 22550 torch/distributed/elastic/agent/server/api.py:753] "
+                "Received "
+                "15 death "
+                "signal, shutting down workers"
+            ),
+            (
+                "torch.distributed.elastic.multiprocessing.api.SignalException: Process 22550 got "
+                "signal: 15"
+            ),
         ),
         ("Sending process 22552 closing signal SIGTERM",),
         remedy="The launcher was told to end from outside (SIGTERM, SIGHUP or SIGINT): scancel, a "
@@ -111,8 +130,12 @@ LAUNCHER_RULES: Tuple[Rule, ...] = (
         (r"--local_rank=(?P<local_rank>\d+).{0,4000}exits with return code = (?P<status>-?\d+)",),
         "DeepSpeed deepspeed/launcher/launch.py",
         (
-            "[2025-07-12 10:41:19,226] [ERROR] [launch.py:321:sigkill_handler] ['python', '-u', 't.py', "
-            "'--local_rank=3'] exits with return code = 1",
+            (
+                "[2025-07-12 10:41:19,226] [ERROR] [launch.py:321:sigkill_handler] ['python', "
+                "'-u', "
+                "'t.py', "
+                "'--local_rank=3'] exits with return code = 1"
+            ),
         ),
         ("the tool exits with return code = 1",),
     ),
@@ -123,7 +146,10 @@ LAUNCHER_RULES: Tuple[Rule, ...] = (
         ("terminated with",),
         (
             r"^-- Process (?P<rank>\d+) terminated with the following error",
-            r"ProcessExitedException: process (?P<rank>\d+) terminated with (?:signal \S+|exit code -?\d+)",
+            (
+                r"ProcessExitedException: process (?P<rank>\d+) terminated with (?:signal \S+|exit "
+                r"code -?\d+)"
+            ),
         ),
         "PyTorch torch/multiprocessing/spawn.py",
         ("-- Process 1 terminated with the following error:",),
@@ -137,8 +163,11 @@ LAUNCHER_RULES: Tuple[Rule, ...] = (
         (r"ncclCommInitRank\w* comm \S+ rank (?P<rank>\d+) nranks \d+",),
         "NCCL src/init.cc 2.8 to 2.28 (NCCL_DEBUG=INFO)",
         (
-            "n3:4940:4951 [0] NCCL INFO ncclCommInitRank comm 0x55 rank 1 nranks 2 cudaDev 0 busId "
-            "61000 commId 0x2a6f - Init START",
+            (
+                "n3:4940:4951 [0] NCCL INFO ncclCommInitRank comm 0x55 rank 1 nranks 2 cudaDev "
+                "0 busId "
+                "61000 commId 0x2a6f - Init START"
+            ),
         ),
         ("ncclCommInitRank failed",),
     ),
@@ -174,7 +203,10 @@ LAUNCHER_RULES: Tuple[Rule, ...] = (
         ),
         "Python resource_tracker; PyTorch reducer.cpp; DeepSpeed op_builder",
         (
-            "UserWarning: resource_tracker: There appear to be 6 leaked semaphore objects to clean up at shutdown",
+            (
+                "UserWarning: resource_tracker: There appear to be 6 leaked semaphore objects to "
+                "clean up at shutdown"
+            ),
         ),
         ("ValueError: leaked",),
     ),

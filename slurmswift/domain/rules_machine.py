@@ -38,8 +38,11 @@ MACHINE_RULES: Tuple[Rule, ...] = (
         "NVML; CUDA runtime errors 35, 803, 804",
         (
             "Failed to initialize NVML: Driver/library version mismatch",
-            "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 803: system has unsupported "
-            "display driver / cuda driver combination",
+            (
+                "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 803: system has "
+                "unsupported "
+                "display driver / cuda driver combination"
+            ),
         ),
         ("size mismatch for lm_head.weight",),
     ),
@@ -52,7 +55,6 @@ MACHINE_RULES: Tuple[Rule, ...] = (
             "Xid",
             "fallen off the bus",
             "device handle",
-            "HW Exception by GPU",
             "GPU is lost",
             "cudaGetDeviceCount",
             "CUDA driver initialization failed",
@@ -60,13 +62,16 @@ MACHINE_RULES: Tuple[Rule, ...] = (
             "busy or unavailable",
         ),
         (
-            r"CUDA error: (?:unknown error|initialization error|all CUDA-capable devices are busy|"
-            r"CUDA-capable device\(s\) is/are busy|hardware stack error|Invalid access of peer GPU memory|"
-            r"uncorrectable NVLink)",
+            (
+                r"CUDA error: (?:unknown error|initialization error|all CUDA-capable devices "
+                r"are busy|"
+                r"CUDA-capable device\(s\) is/are busy|hardware stack error|Invalid access of peer "
+                r"GPU memory|"
+                r"uncorrectable NVLink)"
+            ),
             r"Xid \(PCI:[^)]{1,40}\): (?:61|62|69|74|79|109|110|119|120|121|140|143|149|154),",
             r"GPU has fallen off the bus|GPU is lost",
             r"Unable to determine the device handle for",
-            r"HW Exception by GPU node-\d+",
             r"cudaGetDeviceCount\(\).{0,200}Error (?:3|46|101|802|999): ",
             r"CUDA driver initialization failed, you might not have a CUDA gpu",
             r"^RuntimeError: No CUDA GPUs are available",
@@ -75,11 +80,26 @@ MACHINE_RULES: Tuple[Rule, ...] = (
         (
             "[default3]:  what():  CUDA error: unknown error",
             "NVRM: Xid (PCI:0000:a1:00): 79, pid=0, GPU has fallen off the bus.",
-            "41%|##| 3/9 [5:15<6:53, 46s/it]HW Exception by GPU node-9 (Agent handle: 0x63) reason :GPU Hang",
-            "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 3: initialization error",
+            (
+                "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 3: initialization "
+                "error"
+            ),
         ),
         ("RuntimeError: CUDA error: device-side assert triggered",),
         yields_to=("gpu-ecc", "gpu-driver-mismatch"),
+    ),
+    Rule(
+        "gpu-hang-rocm",
+        Role.ROOT,
+        "hw-gpu-fault",
+        ("HW Exception by GPU",),
+        (r"HW Exception by GPU node-\d+",),
+        "ROCm runtime (ROCR): the number is a GPU's, not a host's",
+        ("41%|##| 3/9 [5:15<6:53, 46s/it]HW Exception by GPU node-9 (Agent) reason :GPU Hang",),
+        ("RuntimeError: HIP error: invalid device function",),
+        advice="unknown",
+        remedy="A kernel or the GPU hung: resume without this node once. If it hangs on other "
+        "nodes too, it is the code or the ROCm version, not the card",
     ),
     Rule(
         "gpu-out-of-memory",
@@ -96,11 +116,17 @@ MACHINE_RULES: Tuple[Rule, ...] = (
         (
             "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has",
             "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB",
-            "RuntimeError: CUDA out of memory. Tried to allocate 1.1 GiB (GPU 0; 39 GiB total capacity)",
+            (
+                "RuntimeError: CUDA out of memory. Tried to allocate 1.1 GiB (GPU 0; 39 GiB total "
+                "capacity)"
+            ),
             "n9:30:31 [3] include/alloc.h:178 NCCL WARN Cuda failure 'out of memory'",
         ),
         (
-            "prompt: 'My job died with: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate'",
+            (
+                "prompt: 'My job died with: torch.OutOfMemoryError: CUDA out of memory. Tried to "
+                "allocate'"
+            ),
             "Some of your processes may have been killed by the cgroup out-of-memory handler.",
         ),
     ),
@@ -125,8 +151,11 @@ MACHINE_RULES: Tuple[Rule, ...] = (
         "CUDA runtime; PyTorch aten/src/ATen/native/cuda",
         (
             "CUDA error (/build/flash_fwd.h:188): an illegal memory access was encountered",
-            "../aten/src/ATen/native/cuda/IndexKernel.cu:92: operator(): block: [0,0,0], thread: [1,0,0] "
-            "Assertion `-sizes[i] <= index && index < sizes[i]` failed.",
+            (
+                "../aten/src/ATen/native/cuda/IndexKernel.cu:92: operator(): block: [0,0,0], "
+                "thread: [1,0,0] "
+                "Assertion `-sizes[i] <= index && index < sizes[i]` failed."
+            ),
         ),
         ("RuntimeError: CUDA error: unknown error",),
         yields_to=("gpu-ecc",),
@@ -155,7 +184,10 @@ MACHINE_RULES: Tuple[Rule, ...] = (
         "Python; PyTorch c10/core/impl/alloc_cpu.cpp",
         (
             "MemoryError",
-            "RuntimeError: [enforce fail at alloc_cpu.cpp:73] . DefaultCPUAllocator: can't allocate memory",
+            (
+                "RuntimeError: [enforce fail at alloc_cpu.cpp:73] . DefaultCPUAllocator: can't "
+                "allocate memory"
+            ),
         ),
         ("torch.OutOfMemoryError: CUDA out of memory.",),
     ),
@@ -163,18 +195,27 @@ MACHINE_RULES: Tuple[Rule, ...] = (
         "shm-exhausted",
         Role.ROOT,
         "mem-shm-exhausted",
-        ("Bus error", "shared memory", "torch_", "/dev/shm"),
+        ("Bus error", "shared memory", "torch_", "No space left"),
         (
             r"is killed by signal: Bus error",
-            r"unable to (?:open|mmap|allocate) shared memory (?:object|file)|unable to write to file </torch_",
-            r"NCCL WARN .{0,80}(?:Error while (?:creating|attaching to) shared memory segment|"
-            r"Call to posix_fallocate failed : No space left|Could not shm_open)",
+            (
+                r"unable to (?:open|mmap|allocate) shared memory (?:object|file)|unable to "
+                r"write to "
+                r"file </torch_"
+            ),
+            (
+                r"NCCL WARN .{0,80}(?:Error while (?:creating|attaching to) shared memory segment|"
+                r"Call to posix_fallocate failed : No space left|Could not shm_open)"
+            ),
             r"\[Errno 28\] No space left on device: '/dev/shm",
         ),
         "PyTorch torch/csrc/DataLoader.cpp, aten MapAllocator.cpp; NCCL src/misc/shmutils.cc",
         (
-            "RuntimeError: DataLoader worker (pid 5) is killed by signal: Bus error. It is possible that "
-            "dataloader's workers are out of shared memory.",
+            (
+                "RuntimeError: DataLoader worker (pid 5) is killed by signal: Bus error. It is "
+                "possible that "
+                "dataloader's workers are out of shared memory."
+            ),
             "NCCL WARN Error while creating shared memory segment /dev/shm/nccl-a8 (size 9637888)",
         ),
         ("OSError: [Errno 28] No space left on device: '/scratch/ckpt'",),
@@ -196,14 +237,21 @@ MACHINE_RULES: Tuple[Rule, ...] = (
             r"^(?:\w+\.)*\w*Error: .{0,80}\[Errno (?:28|122)\]",
             r"StorageFull|Disk quota exceeded",
             r"PytorchStreamWriter failed writing file",
-            r"^(?:cp|tee|cat|mkdir|rsync|bash)?.{0,120}: (?:write error: |cannot \S.{0,120})?No space left on device$",
+            (
+                r"^(?:cp|tee|cat|mkdir|rsync|bash)?.{0,120}: (?:write error: |cannot "
+                r"\S.{0,120})?No "
+                r"space left on device$"
+            ),
         ),
         "Linux errno; PyTorch caffe2/serialize/inline_container.cc; safetensors",
         (
             "OSError: [Errno 28] No space left on device",
             "OSError: [Errno 122] Disk quota exceeded: '/home/me/ckpt/optimizer.pt'",
-            "RuntimeError: [enforce fail at inline_container.cc:445] . PytorchStreamWriter failed writing "
-            "file data/176: file write failed",
+            (
+                "RuntimeError: [enforce fail at inline_container.cc:445] . PytorchStreamWriter "
+                "failed writing "
+                "file data/176: file write failed"
+            ),
         ),
         ("12 GB of space left on device",),
         yields_to=("shm-exhausted",),
@@ -214,7 +262,8 @@ MACHINE_RULES: Tuple[Rule, ...] = (
         "storage-full",
         ("unexpected pos",),
         (r"enforce fail at inline_container\.cc:\d+\] \. unexpected pos",),
-        "PyTorch caffe2/serialize/inline_container.cc: raised while closing a file that could not be written",
+        "PyTorch caffe2/serialize/inline_container.cc: raised while closing a file that could "
+        "not be written",
         ("RuntimeError: [enforce fail at inline_container.cc:672] . unexpected pos 1792 vs 1684",),
         ("unexpected position encoding",),
     ),

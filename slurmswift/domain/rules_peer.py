@@ -32,10 +32,17 @@ PEER_RULES: Tuple[Rule, ...] = (
         ),
         _C10D + "/ProcessGroupNCCL.cpp 1.12 to 2.9",
         (
-            "[E ProcessGroupNCCL.cpp:475] [Rank 3] Watchdog caught collective operation timeout: "
-            "WorkNCCL(SeqNum=12, OpType=ALLREDUCE, Timeout(ms)=1800000) ran for 1800782 milliseconds",
-            "[PG ID 0 PG GUID 0 Rank 1] ProcessGroupNCCL's watchdog got stuck for 480 seconds without "
-            "making progress in monitoring enqueued collectives.",
+            (
+                "[E ProcessGroupNCCL.cpp:475] [Rank 3] Watchdog caught collective operation "
+                "timeout: "
+                "WorkNCCL(SeqNum=12, OpType=ALLREDUCE, Timeout(ms)=1800000) ran for 1800782 "
+                "milliseconds"
+            ),
+            (
+                "[PG ID 0 PG GUID 0 Rank 1] ProcessGroupNCCL's watchdog got stuck for 480 seconds "
+                "without "
+                "making progress in monitoring enqueued collectives."
+            ),
         ),
         ("NCCL watchdog thread started!",),
     ),
@@ -47,8 +54,11 @@ PEER_RULES: Tuple[Rule, ...] = (
         (r"Timed out waiting \d+ms for (?:send|recv) operation to complete",),
         _GLOO + "/unbound_buffer.cc",
         (
-            "RuntimeError: [/x/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 20000ms for "
-            "recv operation to complete",
+            (
+                "RuntimeError: [/x/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting "
+                "20000ms for "
+                "recv operation to complete"
+            ),
         ),
         ("Timed out waiting for the download",),
     ),
@@ -68,8 +78,10 @@ PEER_RULES: Tuple[Rule, ...] = (
         "comm-rendezvous-timeout",
         ("Socket Timeout", "wait timeout after"),
         (
-            r"^(?:RuntimeError|torch\.distributed\.\w+): (?:\[\d+\]: params\[.{0,60}\]: )?"
-            r"(?:Socket Timeout|wait timeout after)",
+            (
+                r"^(?:RuntimeError|torch\.distributed\.\w+): (?:\[\d+\]: params\[.{0,60}\]: )?"
+                r"(?:Socket Timeout|wait timeout after)"
+            ),
         ),
         _C10D + "/TCPStore.cpp",
         ("torch.distributed.DistStoreError: Socket Timeout",),
@@ -82,20 +94,32 @@ PEER_RULES: Tuple[Rule, ...] = (
         "comm-remote-peer-lost",
         ("gloo/transport/tcp/", "Application timeout caused pair closure"),
         (
-            r"gloo/transport/tcp/\S{1,40}\] (?:Connection closed by peer|(?:Read|Write|readv?|writev?) error|"
-            r"(?:readv|writev|read|write|sendmsg|recv) \[)",
+            (
+                r"gloo/transport/tcp/\S{1,40}\] (?:Connection closed by "
+                r"peer|(?:Read|Write|readv?|writev?) error|"
+                r"(?:readv|writev|read|write|sendmsg|recv) \[)"
+            ),
             r"Connection closed by peer \[",
             r"Application timeout caused pair closure",
         ),
         _GLOO + "/pair.cc",
         (
-            "RuntimeError: [/x/gloo/transport/tcp/pair.cc:553] Connection closed by peer [10.0.0.1]:35251. "
-            "This is typically caused by a remote worker crashing.",
-            "RuntimeError: [/x/gloo/transport/tcp/pair.cc:537] Read error [10.0.0.1]:1: Connection reset by peer.",
+            (
+                "RuntimeError: [/x/gloo/transport/tcp/pair.cc:553] Connection closed by peer "
+                "[10.0.0.1]:35251. "
+                "This is typically caused by a remote worker crashing."
+            ),
+            (
+                "RuntimeError: [/x/gloo/transport/tcp/pair.cc:537] Read error [10.0.0.1]:1: "
+                "Connection reset by peer."
+            ),
         ),
         (
-            "RuntimeError: [/x/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 20ms for recv "
-            "operation to complete",
+            (
+                "RuntimeError: [/x/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 20ms "
+                "for recv "
+                "operation to complete"
+            ),
         ),
     ),
     Rule(
@@ -112,18 +136,33 @@ PEER_RULES: Tuple[Rule, ...] = (
             "communicator was aborted",
         ),
         (
-            r"NCCL WARN .{0,80}(?:[Cc]onnection closed by remote peer|(?:recv|send) (?:from|to) \S{1,80} failed ?: "
-            r"?(?:Connection reset|Broken pipe))",
+            (
+                r"NCCL WARN .{0,80}(?:[Cc]onnection closed by remote peer|(?:recv|send) "
+                r"(?:from|to) "
+                r"\S{1,80} failed ?: "
+                r"?(?:Connection reset|Broken pipe))"
+            ),
             r"NCCL WARN Socket recv failed while polling",
             r"ncclRemoteError|remote process exited or there was a network error",
             r"NCCL communicator was aborted on rank",
         ),
         _NCCL + ", NCCL src/init.cc",
         (
-            "n1:5:7 [0] misc/socket.cc:50 NCCL WARN socketProgress: Connection closed by remote peer n3<47113>",
-            "n1:4:4 [0] misc/socket.cc:30 NCCL WARN socketProgressOpt: Call to recv from 10.1.2.8<52035> "
-            "failed : Connection reset by peer",
-            "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
+            (
+                "n1:5:7 [0] misc/socket.cc:50 NCCL WARN socketProgress: Connection closed by "
+                "remote "
+                "peer n3<47113>"
+            ),
+            (
+                "n1:4:4 [0] misc/socket.cc:30 NCCL WARN socketProgressOpt: Call to recv from "
+                "10.1.2.8<52035> "
+                "failed : Connection reset by peer"
+            ),
+            (
+                "ncclRemoteError: A call failed possibly due to a network error or a remote "
+                "process "
+                "exiting prematurely."
+            ),
         ),
         ("n1:5:7 [0] NCCL INFO comm 0x1 rank 0 closed",),
     ),
@@ -141,22 +180,41 @@ PEER_RULES: Tuple[Rule, ...] = (
             "C10d store has failed",
         ),
         (
-            r"^(?:RuntimeError|torch\.\S{0,80}|ValueError): .{0,400}(?:Connection reset by peer|Broken pipe|"
-            r"Connection closed by peer|Connection was likely closed)",
-            r"\[E.{0,80}\[c10d\] .{0,300}(?:Connection reset by peer|Broken pipe|Connection was likely closed)",
+            (
+                r"^(?:RuntimeError|torch\.\S{0,80}|ValueError): .{0,400}(?:Connection reset by "
+                r"peer|Broken pipe|"
+                r"Connection closed by peer|Connection was likely closed)"
+            ),
+            (
+                r"\[E.{0,80}\[c10d\] .{0,300}(?:Connection reset by peer|Broken pipe|Connection "
+                r"was "
+                r"likely closed)"
+            ),
             r"has failed to send a keep-alive heartbeat to the rendezvous",
-            r"RendezvousClosedError|RendezvousConnectionError|The connection to the C10d store has failed",
+            (
+                r"RendezvousClosedError|RendezvousConnectionError|The connection to the C10d store "
+                r"has failed"
+            ),
         ),
         _C10D + "/TCPStore.cpp; " + _ELASTIC,
         (
-            "torch.distributed.DistNetworkError: Failed to recv, got 0 bytes. Connection was likely "
-            "closed. Did the remote server shutdown or crash?",
-            "WARNING:x:The node 'n37_1872_0' has failed to send a keep-alive heartbeat to the rendezvous "
-            "'none' due to an error of type RendezvousConnectionError.",
+            (
+                "torch.distributed.DistNetworkError: Failed to recv, got 0 bytes. Connection was "
+                "likely "
+                "closed. Did the remote server shutdown or crash?"
+            ),
+            (
+                "WARNING:x:The node 'n37_1872_0' has failed to send a keep-alive heartbeat to the "
+                "rendezvous "
+                "'none' due to an error of type RendezvousConnectionError."
+            ),
             "RuntimeError: Broken pipe",
         ),
         (
-            "[W1 TCPStore.cpp:125] [c10d] recvValue failed on SocketImpl(fd=73): Failed to recv, got 0 bytes.",
+            (
+                "[W1 TCPStore.cpp:125] [c10d] recvValue failed on SocketImpl(fd=73): Failed to "
+                "recv, got 0 bytes."
+            ),
         ),
     ),
     Rule(
@@ -170,13 +228,20 @@ PEER_RULES: Tuple[Rule, ...] = (
         ),
         _C10D + "/NCCLUtils.hpp; NCCL's own reason stands in its WARN line",
         (
-            "torch.distributed.DistBackendError: NCCL error in: ../ProcessGroupNCCL.cpp:1331, unhandled "
-            "system error (run with NCCL_DEBUG=INFO for details), NCCL version 2.18.5",
-            "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.",
+            (
+                "torch.distributed.DistBackendError: NCCL error in: ../ProcessGroupNCCL.cpp:1331, "
+                "unhandled "
+                "system error (run with NCCL_DEBUG=INFO for details), NCCL version 2.18.5"
+            ),
+            (
+                "ncclSystemError: System call (e.g. socket, malloc) or external library call "
+                "failed "
+                "or device error."
+            ),
         ),
         ("NCCL error handling is set to async",),
-        remedy="NCCL names no reason: set NCCL_DEBUG=INFO for the next attempt. Usual ones are CUDA or "
-        "NCCL versions that differ between nodes, a full /dev/shm, an old driver, or a peer that "
+        remedy="NCCL names no reason: set NCCL_DEBUG=INFO for the next attempt. Usual ones are CUDA "
+        "or NCCL versions that differ between nodes, a full /dev/shm, an old driver, or a peer that "
         "ended; a two-node all-reduce test tells the environment from the code",
     ),
     Rule(
@@ -195,7 +260,10 @@ PEER_RULES: Tuple[Rule, ...] = (
             r"To avoid data inconsistency, we are taking the entire process down",
             r"Some NCCL operations have failed or timed out",
             r"Stack trace of the failed collective not found",
-            r"preparing to dump debug info|Received a dump signal|Failed to check the .should dump. flag",
+            (
+                r"preparing to dump debug info|Received a dump signal|Failed to check the .should "
+                r"dump. flag"
+            ),
         ),
         _C10D + "/ProcessGroupNCCL.cpp",
         ("[Rank 3] To avoid data inconsistency, we are taking the entire process down.",),

@@ -20,9 +20,15 @@ SLURM_RULES: Tuple[Rule, ...] = (
         (_STARS + r"CANCELLED AT \S+ DUE TO TIME LIMIT",),
         _SOURCE,
         (
-            "slurmstepd: error: *** JOB 812 ON n01 CANCELLED AT 2026-01-05T10:00:00 DUE TO TIME LIMIT ***",
-            "[2026-01-05T10:00:01.123] error: *** STEP 812.0 ON n01 CANCELLED AT "
-            "2026-01-05T10:00:00 DUE TO TIME LIMIT ***",
+            (
+                "slurmstepd: error: *** JOB 812 ON n01 CANCELLED AT 2026-01-05T10:00:00 DUE TO "
+                "TIME "
+                "LIMIT ***"
+            ),
+            (
+                "[2026-01-05T10:00:01.123] error: *** STEP 812.0 ON n01 CANCELLED AT "
+                "2026-01-05T10:00:00 DUE TO TIME LIMIT ***"
+            ),
         ),
         ("prompt: 'slurmstepd: error: *** JOB 1 ON n CANCELLED AT x DUE TO TIME LIMIT ***'",),
     ),
@@ -34,7 +40,10 @@ SLURM_RULES: Tuple[Rule, ...] = (
         (_STARS + r"CANCELLED AT \S+ DUE TO PREEMPTION",),
         _SOURCE,
         (
-            "slurmstepd: error: *** JOB 812 ON n01 CANCELLED AT 2026-01-05T10:00:00 DUE TO PREEMPTION ***",
+            (
+                "slurmstepd: error: *** JOB 812 ON n01 CANCELLED AT 2026-01-05T10:00:00 DUE TO "
+                "PREEMPTION ***"
+            ),
         ),
         ("our jobs are often CANCELLED DUE TO PREEMPTION",),
     ),
@@ -51,8 +60,10 @@ SLURM_RULES: Tuple[Rule, ...] = (
         _SOURCE + ", src/api/step_launch.c",
         (
             "srun: error: Node failure on n07",
-            "slurmstepd: error: *** STEP 812.0 ON n01 CANCELLED AT 2026-01-05T10:00:00 DUE TO "
-            "NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***",
+            (
+                "slurmstepd: error: *** STEP 812.0 ON n01 CANCELLED AT 2026-01-05T10:00:00 DUE TO "
+                "NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***"
+            ),
         ),
         ("Node failure on the graph: leaf 3",),
     ),
@@ -64,7 +75,10 @@ SLURM_RULES: Tuple[Rule, ...] = (
         (_STARS + r"UNCORRECTABLE MEMORY ERROR AT",),
         _SOURCE,
         (
-            "slurmstepd: error: *** STEP 9.0 ON n3 UNCORRECTABLE MEMORY ERROR AT 2026-01-05T10:00:00 ***",
+            (
+                "slurmstepd: error: *** STEP 9.0 ON n3 UNCORRECTABLE MEMORY ERROR AT "
+                "2026-01-05T10:00:00 ***"
+            ),
         ),
         ("RuntimeError: CUDA error: uncorrectable ECC error encountered",),
     ),
@@ -76,7 +90,10 @@ SLURM_RULES: Tuple[Rule, ...] = (
         (_STARS + r"CANCELLED AT \S+ DUE TO JOB REQUEUE",),
         _SOURCE,
         (
-            "slurmstepd: error: *** JOB 8 ON n1 CANCELLED AT 2026-01-05T10:00:00 DUE TO JOB REQUEUE ***",
+            (
+                "slurmstepd: error: *** JOB 8 ON n1 CANCELLED AT 2026-01-05T10:00:00 DUE TO JOB "
+                "REQUEUE ***"
+            ),
         ),
         ("DUE TO JOB REQUEUE",),
     ),
@@ -89,11 +106,18 @@ SLURM_RULES: Tuple[Rule, ...] = (
         _SOURCE,
         (
             "slurmstepd: error: *** STEP 21.1 ON n6 CANCELLED AT 2026-01-05T10:00:00 ***",
-            "slurmstepd-n6: error: *** JOB 21 ON n6 CANCELLED AT 2026-01-05T10:00:00 DUE to SIGNAL "
-            "Terminated ***",
+            (
+                "slurmstepd-n6: error: *** JOB 21 ON n6 CANCELLED AT 2026-01-05T10:00:00 DUE to "
+                "SIGNAL "
+                "Terminated ***"
+            ),
         ),
         (
-            "slurmstepd: error: *** JOB 812 ON n01 CANCELLED AT 2026-01-05T10:00:00 DUE TO TIME LIMIT ***",
+            (
+                "slurmstepd: error: *** JOB 812 ON n01 CANCELLED AT 2026-01-05T10:00:00 DUE TO "
+                "TIME "
+                "LIMIT ***"
+            ),
         ),
     ),
     Rule(
@@ -103,15 +127,21 @@ SLURM_RULES: Tuple[Rule, ...] = (
         ("oom-kill event", "oom_kill event", "memory limit"),
         (
             r"^(?:slurmstepd(?:-(?P<node>[\w.-]+))?: )?error: Detected \d+ oom[-_]kill event",
-            r"^slurmstepd\S{0,80}: error: (?:Exceeded (?:step|job) memory limit|"
-            r"(?:Step|Job) \S+ exceeded memory limit)",
+            (
+                r"^slurmstepd\S{0,80}: error: (?:Exceeded (?:step|job) memory limit|"
+                r"(?:Step|Job) \S+ exceeded memory limit)"
+            ),
         ),
         "Slurm src/plugins/task/cgroup/task_cgroup_memory.c, src/common/slurm_jobacct_gather.c",
         (
-            "slurmstepd-n1: error: Detected 1 oom-kill event(s) in StepId=9.0. Some of your "
-            "processes may have been killed by the cgroup out-of-memory handler.",
-            "slurmstepd: error: Detected 1 oom_kill event in StepId=9.batch. Some of the step "
-            "tasks have been OOM Killed.",
+            (
+                "slurmstepd-n1: error: Detected 1 oom-kill event(s) in StepId=9.0. Some of your "
+                "processes may have been killed by the cgroup out-of-memory handler."
+            ),
+            (
+                "slurmstepd: error: Detected 1 oom_kill event in StepId=9.batch. Some of the step "
+                "tasks have been OOM Killed."
+            ),
             "[2026-02-24T23:34:12.229] error: Detected 1 oom_kill event in StepId=9.0.",
             "slurmstepd: error: Exceeded step memory limit at some point.",
         ),
@@ -151,8 +181,11 @@ SLURM_RULES: Tuple[Rule, ...] = (
         ),
         "Slurm src/api/step_launch.c; real reports of 18.08 to 23.02",
         (
-            "srun: error: Task launch for StepId=20.0 failed on node gpu-33: Socket timed out on "
-            "send/recv operation",
+            (
+                "srun: error: Task launch for StepId=20.0 failed on node gpu-33: Socket timed "
+                "out on "
+                "send/recv operation"
+            ),
             "srun: error: Task launch for 5.0 failed on node n2: Communication connection failure",
             "srun: error: Application launch failed: Communication connection failure",
         ),
@@ -164,15 +197,24 @@ SLURM_RULES: Tuple[Rule, ...] = (
         "sched-launch-failure",
         ("Unable to create step", "Unable to confirm allocation"),
         (
-            r"^srun: error: Unable to create step for job \d+: (?:More processors|Requested node "
-            r"configuration|Memory required|Invalid|Requested nodes are|Required node)",
+            (
+                r"^srun: error: Unable to create step for job \d+: (?:More processors|Requested "
+                r"node "
+                r"configuration|Memory required|Invalid|Requested nodes are|Required node)"
+            ),
         ),
         "Slurm src/srun/allocate.c, src/common/slurm_errno.c",
         (
-            "srun: error: Unable to create step for job 238: More processors requested than permitted",
+            (
+                "srun: error: Unable to create step for job 238: More processors requested than "
+                "permitted"
+            ),
         ),
         (
-            "srun: error: Unable to create step for job 238: Job/step already completing or completed",
+            (
+                "srun: error: Unable to create step for job 238: Job/step already completing or "
+                "completed"
+            ),
         ),
         advice="no",
         remedy="The step asks for more than the job has: compare srun's options and SLURM_* with "
@@ -190,7 +232,10 @@ SLURM_RULES: Tuple[Rule, ...] = (
             "launch_failed",
         ),
         (
-            r"^srun: error: Unable to (?:create step|confirm allocation) for job \d+: (?!Job/step already)",
+            (
+                r"^srun: error: Unable to (?:create step|confirm allocation) for job \d+: "
+                r"(?!Job/step already)"
+            ),
             r"[Jj]ob prolog failed|[Tt]ask prolog failed|[Pp]rolog failed (?:on|status)",
             r"launch[ _]failed[ _]requeued[ _]held",
         ),
@@ -201,7 +246,10 @@ SLURM_RULES: Tuple[Rule, ...] = (
             "JobState=PENDING Reason=launch_failed_requeued_held",
         ),
         (
-            "srun: error: Unable to create step for job 238: Job/step already completing or completed",
+            (
+                "srun: error: Unable to create step for job 238: Job/step already completing or "
+                "completed"
+            ),
         ),
     ),
     Rule(
@@ -210,10 +258,14 @@ SLURM_RULES: Tuple[Rule, ...] = (
         "",
         ("srun: error: ",),
         (
-            r"^srun: error: (?P<node>[\w.-]+): tasks? (?P<task>\d+)[\d,-]{0,200}: "
-            r"(?:Exited with exit code (?P<status>\d+)|(?P<signal>Killed|Aborted|Segmentation fault|"
-            r"Bus error|Floating point exception|Illegal instruction|Terminated|User defined signal \d)"
-            r"(?: \(core dumped\))?)",
+            (
+                r"^srun: error: (?P<node>[\w.-]+): tasks? (?P<task>\d+)[\d,-]{0,200}: "
+                r"(?:Exited with exit code (?P<status>\d+)|(?P<signal>Killed|Aborted|Segmentation "
+                r"fault|"
+                r"Bus error|Floating point exception|Illegal instruction|Terminated|User defined "
+                r"signal \d)"
+                r"(?: \(core dumped\))?)"
+            ),
         ),
         "Slurm src/srun/libsrun/task_state.c; one line per node and kind of exit",
         (
@@ -231,7 +283,10 @@ SLURM_RULES: Tuple[Rule, ...] = (
         (_STARS + r"FAILED \(non-zero exit code or other failure mode\)",),
         _SOURCE,
         (
-            "slurmstepd: error: *** STEP 7.0 ON n1 FAILED (non-zero exit code or other failure mode) ***",
+            (
+                "slurmstepd: error: *** STEP 7.0 ON n1 FAILED (non-zero exit code or other failure "
+                "mode) ***"
+            ),
         ),
         ("train.py FAILED",),
     ),
@@ -241,8 +296,11 @@ SLURM_RULES: Tuple[Rule, ...] = (
         "",
         ("srun: ", "slurmstepd: error: Failed to send", "slurmstepd: error: Failed to destroy"),
         (
-            r"^srun: (?:launch/slurm: _?\w+: )?(?:Terminating |Job step aborted|forcing job termination|"
-            r"got SIG|error: Timed out waiting for job step)",
+            (
+                r"^srun: (?:launch/slurm: _?\w+: )?(?:Terminating |Job step aborted|forcing job "
+                r"termination|"
+                r"got SIG|error: Timed out waiting for job step)"
+            ),
             r"^slurmstepd: error: Failed to (?:send MESSAGE_TASK_EXIT|destroy CXI)",
         ),
         "Slurm src/srun, src/plugins/launch",

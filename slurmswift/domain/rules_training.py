@@ -21,13 +21,20 @@ CONFIG_RULES: Tuple[Rule, ...] = (
         ),
         "PyTorch socket.cpp 1.12 to 2.9; Python socket",
         (
-            "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network "
-            "address. port: 29713, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use",
+            (
+                "torch.distributed.DistNetworkError: The server socket has failed to listen on any "
+                "local network "
+                "address. port: 29713, useIpv6: false, code: -98, name: EADDRINUSE, message: "
+                "address already in use"
+            ),
             "RuntimeError: Address already in use",
             "OSError: [Errno 98] Address already in use",
         ),
         (
-            "[W socket.cpp:426] [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).",
+            (
+                "[W socket.cpp:426] [c10d] The server socket has failed to bind to [::]:29500 "
+                "(errno: 98 - Address already in use)."
+            ),
         ),
     ),
     Rule(
@@ -47,15 +54,21 @@ CONFIG_RULES: Tuple[Rule, ...] = (
             r"Duplicate GPU detected",
             r"invalid device ordinal",
             r"Check batch related parameters",
-            r"^(?:\[.{0,40}\])?(?:AssertionError|ValueError|RuntimeError): .{0,200}(?:world.?size|tensor|pipeline|"
-            r"context|batch|heads|seq\w*).{0,160}(?:not |must be |be )(?:evenly )?divisible",
+            (
+                r"^(?:\[.{0,40}\])?(?:AssertionError|ValueError|RuntimeError): "
+                r".{0,200}(?:world.?size|tensor|pipeline|"
+                r"context|batch|heads|seq\w*).{0,160}(?:not |must be |be )(?:evenly )?divisible"
+            ),
             r"Invalid rank \d+, rank should be in the interval",
             r"device >= 0 && device < num_gpus",
         ),
-        "NCCL src/init.cc; CUDA; DeepSpeed runtime/config.py; Megatron-LM parallel_state.py; PyTorch",
+        "NCCL src/init.cc; CUDA; DeepSpeed runtime/config.py; Megatron-LM parallel_state.py; "
+        "PyTorch",
         (
-            "AssertionError: Check batch related parameters. train_batch_size is not equal to "
-            "micro_batch_per_gpu * gradient_acc_step * world_size 256 != 2 * 18 * 7",
+            (
+                "AssertionError: Check batch related parameters. train_batch_size is not equal to "
+                "micro_batch_per_gpu * gradient_acc_step * world_size 256 != 2 * 18 * 7"
+            ),
             "NCCL WARN Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 7000",
             "RuntimeError: CUDA error: invalid device ordinal",
         ),
@@ -75,7 +88,10 @@ CONFIG_RULES: Tuple[Rule, ...] = (
             "invalid choice",
         ),
         (
-            r"^\S{1,80}: error: (?:unrecognized arguments|the following arguments are required|argument \S)",
+            (
+                r"^\S{1,80}: error: (?:unrecognized arguments|the following arguments are "
+                r"required|argument \S)"
+            ),
             r"not used by the HfArgumentParser",
             r"^ValueError: remaining_argv:",
             r"can't open file '.{1,300}': \[Errno 2\]",
@@ -83,7 +99,10 @@ CONFIG_RULES: Tuple[Rule, ...] = (
         "Python argparse; transformers hf_argparser.py; ms-swift",
         (
             "train.py: error: unrecognized arguments: --epoch 3",
-            "ValueError: Some specified arguments are not used by the HfArgumentParser: ['--scale_factor', '2']",
+            (
+                "ValueError: Some specified arguments are not used by the HfArgumentParser: "
+                "['--scale_factor', '2']"
+            ),
             "python3: can't open file '/home/me/trian.py': [Errno 2] No such file or directory",
         ),
         ("error: argument of type 'NoneType' is not iterable",),
@@ -96,14 +115,23 @@ CONFIG_RULES: Tuple[Rule, ...] = (
         (
             r"We couldn't connect to 'https?://",
             r"^(?:[\w.]{1,80}\.)?(?:LocalEntryNotFoundError|OfflineModeIsEnabled)",
-            r"^(?:[\w.]{1,80}\.)?(?:HTTPError|HfHubHTTPError): 5\d\d Server Error: .{0,200}(?:huggingface|modelscope|hf-mirror)",
-            r"^(?:[\w.]{1,80}\.)?(?:ConnectionError|ReadTimeout|ConnectTimeout|SSLError|MaxRetryError): "
-            r".{0,200}(?:huggingface|modelscope|hf-mirror)",
+            (
+                r"^(?:[\w.]{1,80}\.)?(?:HTTPError|HfHubHTTPError): 5\d\d Server Error: "
+                r".{0,200}(?:huggingface|modelscope|hf-mirror)"
+            ),
+            (
+                r"^(?:[\w.]{1,80}\.)?(?:ConnectionError|ReadTimeout|ConnectTimeout|SSLError|"
+                r"MaxRetryError): "
+                r".{0,200}(?:huggingface|modelscope|hf-mirror)"
+            ),
         ),
         _HF + "; requests",
         (
             "OSError: We couldn't connect to 'https://huggingface.co' to load this file",
-            "requests.exceptions.HTTPError: 500 Server Error: Internal Server Error for url: https://huggingface.co/api/m",
+            (
+                "requests.exceptions.HTTPError: 500 Server Error: Internal Server Error for url: "
+                "https://huggingface.co/api/m"
+            ),
         ),
         ("see https://huggingface.co/docs",),
         advice="yes",
@@ -116,7 +144,10 @@ CONFIG_RULES: Tuple[Rule, ...] = (
         "config-hub-unreachable",
         ("huggingface", "GatedRepoError", "RepositoryNotFoundError"),
         (
-            r"^(?:[\w.]{1,80}\.)?(?:HTTPError|HfHubHTTPError): 4\d\d Client Error: .{0,200}(?:huggingface|modelscope|hf-mirror)",
+            (
+                r"^(?:[\w.]{1,80}\.)?(?:HTTPError|HfHubHTTPError): 4\d\d Client Error: "
+                r".{0,200}(?:huggingface|modelscope|hf-mirror)"
+            ),
             r"^(?:[\w.]{1,80}\.)?(?:GatedRepoError|RepositoryNotFoundError)",
         ),
         _HF,
@@ -129,7 +160,11 @@ CONFIG_RULES: Tuple[Rule, ...] = (
         "config-ulimit-open-files",
         ("Too many open files", "ancdata"),
         (
-            r"\[Errno 24\] Too many open files|^(?:RuntimeError|OSError): .{0,200}Too many open files|items of ancdata",
+            (
+                r"\[Errno 24\] Too many open files|^(?:RuntimeError|OSError): .{0,200}Too many "
+                r"open "
+                r"files|items of ancdata"
+            ),
         ),
         "Linux EMFILE; Python multiprocessing",
         (
@@ -159,8 +194,14 @@ CODE_RULES: Tuple[Rule, ...] = (
             r"^(?:ModuleNotFoundError|ImportError): ",
             r": undefined symbol: |: cannot open shared object file: No such file",
             r"^RuntimeError: Error building extension",
-            r"(?:python3?|torchrun|accelerate|deepspeed|swift|megatron|apptainer|singularity|module): (?:command )?not found",
-            r"^\S{0,120}python\S{0,20}: (?:Error while finding module specification|No module named)",
+            (
+                r"(?:python3?|torchrun|accelerate|deepspeed|swift|megatron|apptainer|singularity|"
+                r"module): (?:command )?not found"
+            ),
+            (
+                r"^\S{0,120}python\S{0,20}: (?:Error while finding module specification|No module "
+                r"named)"
+            ),
             r"version `GLIBC\w*_[\d.]+' not found",
         ),
         "Python import system; dynamic linker; bash; PyTorch cpp_extension.py",
@@ -178,7 +219,10 @@ CODE_RULES: Tuple[Rule, ...] = (
         "code-pickle-error",
         ("pickle",),
         (
-            r"^(?:\w+\.)*(?:TypeError|AttributeError|PicklingError|_?pickle\.PicklingError): .{0,80}[Cc]an(?:not|'t) pickle ",
+            (
+                r"^(?:\w+\.)*(?:TypeError|AttributeError|PicklingError|_?pickle\.PicklingError): "
+                r".{0,80}[Cc]an(?:not|'t) pickle "
+            ),
         ),
         "Python pickle",
         (
@@ -198,10 +242,14 @@ CODE_RULES: Tuple[Rule, ...] = (
             r"op\.preamble\.length <= op\.nbytes",
             r"SIZE_OR_SYNTAX_MISMATCH|COLLECTIVE_TYPE_MISMATCH",
         ),
-        "PyTorch ProcessGroupWrapper.cpp, flight recorder; NCCL src/transport/net_ib.cc; gloo pair.cc",
+        "PyTorch ProcessGroupWrapper.cpp, flight recorder; NCCL src/transport/net_ib.cc; gloo "
+        "pair.cc",
         (
-            "RuntimeError: Detected mismatch between collectives on ranks. Rank 1 is running collective: "
-            "CollectiveFingerPrint(SequenceNumber=21, OpType=BROADCAST",
+            (
+                "RuntimeError: Detected mismatch between collectives on ranks. Rank 1 is running "
+                "collective: "
+                "CollectiveFingerPrint(SequenceNumber=21, OpType=BROADCAST"
+            ),
         ),
         ("size mismatch for lm_head.weight",),
     ),
@@ -217,7 +265,10 @@ CODE_RULES: Tuple[Rule, ...] = (
             "exited unexpectedly",
         ),
         (
-            r"^(?:ConnectionResetError|BrokenPipeError|ConnectionRefusedError|EOFError)(?:: (?!Ran out)|$)",
+            (
+                r"^(?:ConnectionResetError|BrokenPipeError|ConnectionRefusedError|EOFError)(?:: "
+                r"(?!Ran out)|$)"
+            ),
             r"^RuntimeError: DataLoader worker \(pid\(?s?\)? .{1,80}\) exited unexpectedly",
         ),
         "Python multiprocessing: seen by the process that is left",
@@ -283,7 +334,10 @@ DATA_RULES: Tuple[Rule, ...] = (
         ),
         _HF + ", datasets; Python",
         (
-            "OSError: /models/qwen is not a local folder and is not a valid model identifier listed on",
+            (
+                "OSError: /models/qwen is not a local folder and is not a valid model identifier "
+                "listed on"
+            ),
             "FileNotFoundError: [Errno 2] No such file or directory: '/data/train.jsonl'",
         ),
         ("FileExistsError: [Errno 17] File exists",),
@@ -300,7 +354,10 @@ DATA_RULES: Tuple[Rule, ...] = (
         ),
         "Megatron-LM rerun state, DeepSpeed loss_scaler.py, common trainers",
         (
-            "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.",
+            (
+                "Exception: Current loss scale already at minimum - cannot decrease scale anymore. "
+                "Exiting run."
+            ),
             "RuntimeError: Rank 3: found NaN in local grad norm for bucket #0 in backward pass",
         ),
         ("number of nan iterations:   0",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import FrozenSet, Optional, Tuple
 
@@ -9,22 +10,29 @@ from slurmswift.domain.causes import CAUSES
 from slurmswift.domain.evidence import (
     ENDED_BY_SLURM,
     Case,
-    Evidence,
     Step,
     Verdict,
     earliest,
     evidence_of,
-    shown,
 )
 from slurmswift.domain.findings import FAILING, Finding
-from slurmswift.domain.records import NodeRecord, RankEnd
+from slurmswift.domain.record_verdicts import (
+    SIGKILL,
+    died_by_signal,
+    died_ranks,
+    fenced,
+    interface_down,
+    never_launched,
+    node_failed,
+    preflight_failed,
+    rank_evidence,
+    setup_failed,
+    slurm_state,
+    with_interface,
+)
 from slurmswift.domain.rule import Role
 
-# Signals that end a process against its will; 15 is how everybody ends everybody.
-_FATAL_SIGNALS = (4, 6, 7, 8, 9, 11)
-# A loopback interface and many virtual ones are "unknown" when they are well.
-_HEALTHY_INTERFACES = ("up", "unknown")
-# So many seconds or lines of lost peers before the cancel: then the cancel was the consequence.
+# Peers lost for so long, or reported so often, before the cancel: the cancel came of that.
 _LONG_BEFORE_SECONDS = 60.0
 _OFTEN = 3
 
@@ -48,27 +56,6 @@ def _looks_failed(case: Case) -> bool:
     return bool(case.endings) or any(
         (found.rule.role in FAILING and not found.survived) or (found.status or 0) != 0
         for found in case.findings
-    )
-
-
-def fenced(case: Case) -> Optional[Verdict]:
-    """The agents ended the ranks: another attempt has the right to train, or the run was stopped."""
-    record = case.facts.exit_record
-    fences = [node for node in case.facts.node_records if node.fenced]
-    if (record is None or record.cause_hint != "fenced") and not fences:
-        return None
-    evidence = [
-        Evidence(f"nodes/{node.node}.json", 1, shown(f"fenced: {node.fenced}")) for node in fences
-    ]
-    if record is not None and record.message:
-        evidence.append(Evidence("exit.json", 1, shown(record.message)))
-    return Verdict(
-        "sched-cancelled",
-        "fenced",
-        None,
-        evidence=tuple(evidence),
-        remedy="slurmswift ended this attempt itself, since it had lost the right to train (the run "
-        "was stopped, or another attempt of it had started): nothing to do for this one",
     )
 
 
@@ -101,81 +88,23 @@ def out_of_memory(case: Case) -> Optional[Verdict]:
     killed = [
         finding
         for finding in case.of_rules("torchrun-rank-killed", "torchrun-table")
-        if finding.status == -9
+        if finding.status == -SIGKILL
     ]
-    evidence = (_state(case), *(evidence_of(finding) for finding in killed[:1]))
+    evidence = (slurm_state(case), *(evidence_of(finding) for finding in killed[:1]))
     cause = CAUSES["mem-host-oom"]
     verdict = Verdict(cause.name, "slurm-state-oom", cause.transient, evidence=evidence)
     if killed:
         return replace(verdict, finding=killed[0])
-    died = _died_by_signal(case, (9,))
+    died = died_by_signal(case, (SIGKILL,))
     if len(died) == 1:
         node, rank = died[0]
         return replace(
             verdict,
             rank=rank.rank,
             node=node.node,
-            evidence=(*evidence, _rank_evidence(node, rank)),
+            evidence=(*evidence, rank_evidence(node, rank)),
         )
     return verdict
-
-
-def node_failed(case: Case) -> Optional[Verdict]:
-    """A node that Slurm declared down, or that left no record when the others did."""
-    facts = case.facts
-    record = facts.exit_record
-    silent = record.nodes_silent if record is not None else ()
-    lost = record is not None and record.cause_hint == "node-lost"
-    if facts.state != "NODE_FAIL" and facts.state != "BOOT_FAIL" and not lost:
-        return None
-    evidence = [_state(case)] if facts.state in ("NODE_FAIL", "BOOT_FAIL") else []
-    evidence += _silent_evidence(silent)
-    node = silent[0] if len(silent) == 1 else None
-    if lost and facts.state != "NODE_FAIL" and _never_started(case, silent):
-        cause = CAUSES["sched-launch-failure"]
-        return Verdict(cause.name, "node-never-started", True, node=node, evidence=tuple(evidence))
-    cause = CAUSES["hw-node-failure"]
-    return Verdict(cause.name, "node-lost", cause.transient, node=node, evidence=tuple(evidence))
-
-
-def _never_started(case: Case, silent: Tuple[str, ...]) -> bool:
-    """Whether srun says all is well over nodes that never reported: their launch failed.
-
-    srun 22.05 to 26.05 exits 0 when a node's slurmd does not answer the launch.
-    """
-    record = case.facts.exit_record
-    return record is not None and record.srun_status == 0 and bool(silent)
-
-
-def _silent_evidence(silent: Tuple[str, ...]) -> Tuple[Evidence, ...]:
-    if not silent:
-        return ()
-    return (Evidence("exit.json", 1, shown("left no record: " + ", ".join(silent))),)
-
-
-def setup_failed(case: Case) -> Optional[Verdict]:
-    """The script ended before the training: its environment, its python or the preflight."""
-    record = case.facts.exit_record
-    if record is None or record.cause_hint not in ("setup", "no-python"):
-        return None
-    cause = CAUSES["code-import-env"]
-    message = record.message or {
-        "setup": "the environment's setup failed",
-        "no-python": "no python >= 3.8 was found",
-    }.get(record.cause_hint, "")
-    remedy = (
-        "Correct environment.modules or environment.setup: the lines above this record in the log "
-        "show what failed"
-        if record.cause_hint == "setup"
-        else "Name a python of at least 3.8 in launch.python, or load one in environment.setup"
-    )
-    return Verdict(
-        cause.name,
-        record.cause_hint,
-        cause.transient,
-        evidence=(Evidence("exit.json", 1, shown(message)),),
-        remedy=remedy,
-    )
 
 
 def suspects(case: Case) -> Optional[Verdict]:
@@ -192,7 +121,7 @@ def suspects(case: Case) -> Optional[Verdict]:
             verdict = replace(
                 verdict, cause=cause.name, transient=cause.transient, evidence=evidence, remedy=""
             )
-    return _with_interface(case, verdict)
+    return with_interface(case, verdict)
 
 
 def ended_from_outside(case: Case) -> Optional[Verdict]:
@@ -210,7 +139,7 @@ def ended_from_outside(case: Case) -> Optional[Verdict]:
         name = stated.cause if stated is not None else name
     line = earliest(end for end in case.endings if end.cause == name) or first
     if line is None:
-        return Verdict(name, "slurm-state", CAUSES[name].transient, evidence=(_state(case),))
+        return Verdict(name, "slurm-state", CAUSES[name].transient, evidence=(slurm_state(case),))
     verdict = Verdict.of(line)
     if line.cause == name:
         return verdict
@@ -218,7 +147,7 @@ def ended_from_outside(case: Case) -> Optional[Verdict]:
         verdict,
         cause=name,
         transient=CAUSES[name].transient,
-        evidence=(*verdict.evidence, _state(case)),
+        evidence=(*verdict.evidence, slurm_state(case)),
         remedy="",
     )
 
@@ -226,53 +155,16 @@ def ended_from_outside(case: Case) -> Optional[Verdict]:
 def _lost_long_before(case: Case, ending: Optional[Finding]) -> bool:
     """Whether peers were lost so long before the end that somebody ended what had failed."""
     lost = case.of_role(Role.CONSEQUENCE)
-    if not lost or ending is None:
-        return bool(lost) and not case.endings
+    if ending is None or case.facts.state not in ("", "CANCELLED"):
+        return False
     before = [found for found in lost if found.place < ending.place and found.log == ending.log]
     if not before:
         return False
     first, end = before[0].line.time, ending.line.time
     if first is not None and end is not None:
         return end - first >= _LONG_BEFORE_SECONDS
-    return len(before) >= _OFTEN
-
-
-def died_ranks(case: Case) -> Optional[Verdict]:
-    """A rank whose end its agent saw: killed or crashed while its launcher lived."""
-    died = _died_by_signal(case, _FATAL_SIGNALS)
-    if len({node.node for node, _ in died}) != 1:
-        return None
-    node, rank = died[0]
-    world = sum(len(record.ranks) for record in case.facts.node_records)
-    cause = CAUSES["comm-remote-peer-lost" if world > 1 else "unexplained"]
-    return Verdict(
-        cause.name,
-        "rank-died",
-        cause.transient,
-        rank=rank.rank,
-        node=node.node,
-        evidence=tuple(_rank_evidence(node, one) for _, one in died[:3])
-        + tuple(evidence_of(found) for found in case.of_role(Role.CONSEQUENCE)[:1]),
-        remedy=f"Rank {rank.rank} ended by signal {rank.signal} and nothing says who sent it: look in "
-        f"dmesg on {node.node} for the OOM killer and in sacct for OUT_OF_MEMORY",
-    )
-
-
-def _died_by_signal(case: Case, signals: Tuple[int, ...]) -> Tuple[Tuple[NodeRecord, RankEnd], ...]:
-    """Return the ranks that a signal ended, where their launcher was not itself being ended."""
-    forced = {found.pid for found in case.of_rules("torchrun-forced-kill")}
-    return tuple(
-        (node, rank)
-        for node in case.facts.node_records
-        if node.launcher.signal is None and not node.fenced
-        for rank in node.ranks
-        if rank.signal in signals and rank.pid not in forced
-    )
-
-
-def _rank_evidence(node: NodeRecord, rank: RankEnd) -> Evidence:
-    end = f"signal {rank.signal}" if rank.signal is not None else f"status {rank.status}"
-    return Evidence(f"nodes/{node.node}.json", 1, f"rank {rank.rank} ended with {end}")
+    # Each rank says once that its peers closed; who says it again and again was left waiting.
+    return max(Counter(found.line.text for found in before).values()) >= _OFTEN
 
 
 def consequences(case: Case) -> Optional[Verdict]:
@@ -284,7 +176,7 @@ def consequences(case: Case) -> Optional[Verdict]:
     verdict = Verdict.of(first)
     if first.cause != "comm-remote-peer-lost":
         return verdict
-    return _with_interface(case, _with_silent_culprit(case, verdict))
+    return with_interface(case, _with_silent_culprit(case, verdict))
 
 
 def _with_silent_culprit(case: Case, verdict: Verdict) -> Verdict:
@@ -305,61 +197,6 @@ def _with_silent_culprit(case: Case, verdict: Verdict) -> Verdict:
     )
 
 
-def never_launched(case: Case) -> Optional[Verdict]:
-    """A job of a run that ended and left no attempt: its script never ran."""
-    if not case.facts.left_no_attempt:
-        return None
-    return Verdict("sched-launch-failure", "left-no-attempt", None, evidence=(_state(case),))
-
-
-def interface_down(case: Case) -> Optional[Verdict]:
-    """Nothing in the logs, but the training's network is down on a node."""
-    cause = CAUSES["comm-network-fabric"]
-    verdict = Verdict(cause.name, "", cause.transient)
-    noted = _with_interface(case, verdict)
-    return None if noted is verdict else noted
-
-
-def _with_interface(case: Case, verdict: Verdict) -> Verdict:
-    """Name the node whose training interface was down when its launcher ended."""
-    if CAUSES[verdict.cause].category != "communication":
-        return verdict
-    looked = [node for node in case.facts.node_records if node.interface is not None]
-    bad = [
-        node
-        for node in looked
-        if node.interface is not None and node.interface.state not in _HEALTHY_INTERFACES
-    ]
-    if not bad:
-        return verdict
-    evidence = tuple(
-        Evidence(f"nodes/{node.node}.json", 1, f"{node.interface.name} is {node.interface.state}")
-        for node in bad
-        if node.interface is not None
-    )
-    states = {node.interface.state for node in bad if node.interface is not None}
-    everywhere = len(bad) == len(looked) and len(looked) > 1
-    name = "comm-network-fabric"
-    if everywhere and states == {"missing"}:
-        name = "comm-interface-misconfig"
-    alone = bad[0].node if len(bad) == 1 else None
-    return replace(
-        verdict,
-        cause=name,
-        rule="node-interface-down",
-        transient=True if alone else CAUSES[name].transient,
-        node=alone,
-        evidence=(*verdict.evidence, *evidence[:3]),
-        remedy="",
-    )
-
-
-def _state(case: Case) -> Evidence:
-    facts = case.facts
-    code = "" if facts.exit_code is None else f" ExitCode={facts.exit_code[0]}:{facts.exit_code[1]}"
-    return Evidence("slurm", 1, f"State={facts.slurm_state or 'unknown'}{code}")
-
-
 STEPS: Tuple[Step, ...] = (
     succeeded,
     fenced,
@@ -367,6 +204,7 @@ STEPS: Tuple[Step, ...] = (
     out_of_memory,
     node_failed,
     setup_failed,
+    preflight_failed,
     suspects,
     ended_from_outside,
     died_ranks,
