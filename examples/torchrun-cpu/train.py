@@ -53,8 +53,8 @@ def train(options: argparse.Namespace, *, rank: int) -> None:
     network = nn.Sequential(nn.Linear(FEATURES, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, 1))
     model = DistributedDataParallel(network)
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-2)
-    # DDP lays out its buckets anew after the first backward pass, and may then add gradients in
-    # another order. This pass is thrown away: the first step after a resume is like any other.
+    # DDP lays out its buckets anew after the first backward pass, and adds gradients in another
+    # order then: without this pass, which is thrown away, a resume differs in the last digits.
     loss_of(model, step=0, rank=rank).backward()
     optimizer.zero_grad()
 
