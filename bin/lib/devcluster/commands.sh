@@ -186,6 +186,8 @@ command_daemon() { # slurmctld|slurmdbd stop|start
     start)
         if daemon_is_running "$1"; then return; fi
         "start_${1#slurm}"
+        # A controller that has just started knows no node until it has asked each.
+        [[ $1 != slurmctld ]] || wait_for 20 nodes_known || warn "slurmctld runs, but has not heard of all nodes yet"
         ;;
     *) fail "usage: devcluster ${1#slurm} stop|start" ;;
     esac

@@ -83,6 +83,8 @@ nodes_idle() {
     [[ $idle == "$NODES" ]]
 }
 
+nodes_known() { [[ -z $(SLURM_CONF=$ROOT/etc/slurm.conf sinfo --noheader --states=unknown --format=%n) ]]; }
+
 node_state() {
     SLURM_CONF=$ROOT/etc/slurm.conf timeout 20 sinfo --noheader --nodes="$1" --partition=gpu --format=%T 2>/dev/null ||
         echo unknown
