@@ -86,10 +86,7 @@ _ALL: Tuple[Cause, ...] = (
         "communication",
         transient=None,
         meaning="a rank vanished and its own reason is not in these logs",
-        remedy=(
-            "Look for the first rank that ended: its own log, dmesg on its node (OOM killer, "
-            "Xid), sacct for the step. " + _COLLECT
-        ),
+        remedy="Look for the first rank that ended: its log, dmesg on its node. " + _COLLECT,
     ),
     Cause(
         "hw-gpu-ecc",

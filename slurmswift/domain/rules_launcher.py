@@ -32,9 +32,9 @@ LAUNCHER_RULES: Tuple[Rule, ...] = (
             ),
         ),
         ("failed (exitcode: 1) local_rank: 1 (pid: 20795) of binary: python",),
-        remedy="A signal ended this rank (-9 is SIGKILL, -11 a crash, -6 an abort) and nothing here "
-        "says who sent it: look in dmesg on its node for the OOM killer and in sacct for OUT_OF_MEMORY; "
-        "for a crash keep a core file (ulimit -c unlimited)",
+        remedy="A signal ended this rank (-9 is SIGKILL, -11 a crash, -6 an abort) and nothing "
+        "here says who sent it: look in dmesg on its node for the OOM killer and in sacct for "
+        "OUT_OF_MEMORY; for a crash keep a core file (ulimit -c unlimited)",
     ),
     Rule(
         "torchrun-rank-failed",

@@ -240,9 +240,9 @@ PEER_RULES: Tuple[Rule, ...] = (
             ),
         ),
         ("NCCL error handling is set to async",),
-        remedy="NCCL names no reason: set NCCL_DEBUG=INFO for the next attempt. Usual ones are CUDA "
-        "or NCCL versions that differ between nodes, a full /dev/shm, an old driver, or a peer that "
-        "ended; a two-node all-reduce test tells the environment from the code",
+        remedy="NCCL names no reason: set NCCL_DEBUG=INFO for the next attempt. Usual ones are "
+        "CUDA or NCCL versions that differ between nodes, a full /dev/shm, an old driver, or a "
+        "peer that ended; a two-node all-reduce test tells the environment from the code",
     ),
     Rule(
         "nccl-aftermath",

@@ -1,0 +1,116 @@
+"""Single messages and short logs: near misses, noise, and any bytes at all."""
+
+from __future__ import annotations
+
+import time
+from typing import Optional
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from slurmswift.domain.causes import CAUSES
+from slurmswift.domain.diagnosis import diagnose_text
+
+PROGRESS = "".join(f"step {n}/90000 loss 1.{n} grad_norm 0.5 tokens 4096\n" for n in range(3000))
+HANDLED = 'Traceback (most recent call last):\n  File "fetch.py", line 3\nOSError: timed out\n'
+WATCHDOG = (
+    "[rank0]:[E321 02:07:08.4 ProcessGroupNCCL.cpp:607] [Rank 0] Watchdog caught collective operation "
+    "timeout: WorkNCCL(SeqNum=1580, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600060 milliseconds\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("log", "state", "cause"),
+    [
+        (HANDLED + PROGRESS + WATCHDOG, "FAILED", "comm-collective-timeout-unexplained"),
+        (HANDLED + WATCHDOG, "FAILED", "code-python-exception"),
+        ("Exception ignored in: <function f>\n" + HANDLED, "FAILED", "unexplained"),
+        (WATCHDOG + "MemoryError\n", "FAILED", "mem-host-oom"),
+        ("Some text about CUDA out of memory in a data set\n", "FAILED", "unexplained"),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\n", None, "mem-cuda-oom"),
+        ("srun: error: n1: task 3: Out Of Memory\n", "OUT_OF_MEMORY", "mem-host-oom"),
+        ("ModuleNotFoundError: No module named 'x'\n", "FAILED", "code-import-env"),
+        ("", "TIMEOUT", "sched-time-limit"),
+        ("", "NODE_FAIL", "hw-node-failure"),
+        ("", "COMPLETED", "none"),
+        ("", None, "none"),
+    ],
+)  # fmt: skip
+def test_a_short_log_has_one_cause(log: str, state: Optional[str], cause: str) -> None:
+    assert diagnose_text(log, state=state).cause == cause
+
+
+def test_a_cancel_after_peers_were_lost_for_long_came_of_that() -> None:
+    lost = (
+        "WARNING:x:The node 'n7_1_0' has failed to send a keep-alive heartbeat to the rendezvous\n"
+    )
+    cancel = "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2026-04-24T09:12:40 ***\n"
+
+    assert diagnose_text(lost * 9 + cancel, state="CANCELLED").cause == "comm-remote-peer-lost"
+    assert diagnose_text(lost + cancel, state="CANCELLED").cause == "sched-cancelled"
+
+
+def test_of_chained_exceptions_the_one_that_a_rule_knows_is_the_cause() -> None:
+    log = (
+        "Traceback (most recent call last):\n  File \"a.py\", line 1\nKeyError: 'x'\n\n"
+        "During handling of the above exception, another exception occurred:\n\n"
+        'Traceback (most recent call last):\n  File "b.py", line 2\nImportError: no y\n'
+    )
+
+    assert diagnose_text(log, state="FAILED").cause == "code-import-env"
+
+
+def test_of_chained_exceptions_that_none_knows_the_last_is_shown() -> None:
+    log = (
+        "Traceback (most recent call last):\n  File \"a.py\", line 1\nKeyError: 'x'\n\n"
+        "During handling of the above exception, another exception occurred:\n\n"
+        'Traceback (most recent call last):\n  File "b.py", line 2\nmy.lib.Trouble: no y\n'
+    )
+
+    assert [item.text for item in diagnose_text(log, state="FAILED").evidence] == [
+        "my.lib.Trouble: no y"
+    ]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.one_of(
+            st.binary(max_size=60),
+            st.sampled_from(
+                [
+                    b"Traceback (most recent call last):\n",
+                    b"\r",
+                    b"\n",
+                    b"  exitcode  : -9 (pid: 1)\n",
+                    b"ValueError: x\n",
+                    b"0: [rank1]: ",
+                    WATCHDOG.encode(),
+                    b"\xff\xfe",
+                ]
+            ),
+        ),
+        max_size=30,
+    ),
+    st.sampled_from([None, "FAILED", "TIMEOUT", "NODE_FAIL", "NEW_WORD", "CANCELLED by 0"]),
+)
+def test_any_bytes_have_a_diagnosis_that_json_can_hold(
+    pieces: "list[bytes]", state: Optional[str]
+) -> None:
+    diagnosis = diagnose_text(b"".join(pieces), state=state)
+
+    assert diagnosis.cause in CAUSES
+    assert all(item.line >= 1 for item in diagnosis.evidence)
+
+
+def test_a_long_log_is_read_in_time_that_grows_with_its_size() -> None:
+    def seconds(copies: int) -> float:
+        text = PROGRESS * copies + HANDLED * 50 + WATCHDOG
+        started = time.process_time()
+        diagnose_text(text, state="FAILED")
+        return time.process_time() - started
+
+    seconds(1)
+
+    assert seconds(80) < 40 * max(seconds(8), 0.02)
