@@ -62,7 +62,7 @@ def what_next(state: RunState, plan: Plan, *, stopping: bool) -> str:
     if said is not None:
         return said
     limits = policy.Limits(plan.restart.max_restarts, plan.restart.budgets)
-    left = policy.attempts_left(state.ends, limits, state.restarts)
+    left = policy.attempts_left(state.counted_ends, limits, state.restarts)
     return f"if this attempt fails for a passing reason, it is resumed ({left} attempts left)"
 
 

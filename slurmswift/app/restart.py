@@ -85,7 +85,7 @@ def _new_jobs(look: Look, state: RunState) -> tuple[str, ...]:
 
 def restart(chronicle: Chronicle, tools: Tools, over: Over, now: float) -> None:
     """Put the run back in the queue: the same job where Slurm still has it, else a new one."""
-    exclude = _exclusions(chronicle, tools)
+    exclude = exclusions(chronicle, tools)
     # Whatever the policy says: a requeue of a CANCELLED job would revive what its owner ended.
     if over.in_queue and over.state is not JobState.CANCELLED:
         done = _requeue(chronicle, tools, exclude, now)
@@ -185,10 +185,10 @@ def _last_attempt(chronicle: Chronicle) -> int:
     plan = chronicle.run.read_plan()
     limits = policy.Limits(plan.restart.max_restarts, plan.restart.budgets)
     newest = max((attempt.number for attempt in chronicle.run.attempts()), default=0)
-    return newest + max(1, policy.attempts_left(state.ends, limits, state.restarts))
+    return newest + max(1, policy.attempts_left(state.counted_ends, limits, state.restarts))
 
 
-def _exclusions(chronicle: Chronicle, tools: Tools) -> tuple[str, ...]:
+def exclusions(chronicle: Chronicle, tools: Tools) -> tuple[str, ...]:
     """The user's exclusions and ours; asks Slurm for its nodes only where we have any."""
     avoid = tuple(avoided.node for avoided in chronicle.state.avoid)
     if not avoid:

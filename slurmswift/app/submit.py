@@ -17,7 +17,8 @@ from slurmswift.app.chronicle import Chronicle
 from slurmswift.app.tools import Tools
 from slurmswift.domain.environment import Account, freeze, requested_of_slurm
 from slurmswift.domain.lifecycle import RunStatus
-from slurmswift.domain.plan import Plan, make_plan
+from slurmswift.domain.plan import Plan
+from slurmswift.domain.planning import make_plan
 from slurmswift.domain.records import SCHEMA
 from slurmswift.domain.run import RunState
 from slurmswift.domain.setup_script import setup_script

@@ -192,7 +192,7 @@ class Turn:
             chronicle.move(status, reason, now)
             return
         limits = policy.Limits(plan.restart.max_restarts, plan.restart.budgets)
-        choice = policy.decide((*state.ends, end), limits, state.restarts)
+        choice = policy.decide((*state.counted_ends, end), limits, state.restarts)
         if isinstance(choice, policy.Resume):
             end = replace(end, decision="resume", reason=choice.why)
             self._record(chronicle, end, story, over)

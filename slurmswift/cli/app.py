@@ -204,10 +204,63 @@ def stop(run: Run, *, as_json: Json = False) -> None:
         output.say(f"{done.run_id}: {done.message}")
 
 
+@app.command()
+def resume(
+    run: Run,
+    *,
+    start_from: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="PATH", help="One of its checkpoints."),
+    ] = None,
+    exclude: Annotated[str, typer.Option("--exclude", metavar="NODES", help="A host list.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Submit a run again that FAILED, is HELD, or was CANCELLED: your decision, budgets anew."""
+    from slurmswift.app.resume import resume as use  # noqa: PLC0415
+    from slurmswift.app.runs import find_run  # noqa: PLC0415
+
+    tools = make_tools()
+    done = use(find_run(tools.state, run), tools, start_from=start_from, exclude=exclude)
+    if as_json:
+        body = {"run_id": done.run_id, "job_id": done.job_id, "set_aside": list(done.set_aside)}
+        output.say_json(body)
+        return
+    output.say(f"run {done.run_id}, job {done.job_id}")
+    for path in done.set_aside:
+        output.say(f"  set aside  {path}")
+
+
+@app.command()
+def wait(
+    run: Run,
+    *,
+    interval: Annotated[float, typer.Option("--interval", min=0.1, help="Seconds.")] = 5.0,
+    as_json: Json = False,
+) -> None:
+    """Wait until a run is over; exit 0 if it is complete, else 1. It does not watch."""
+    raise typer.Exit(watching.wait_until_over(make_tools(), run, interval, as_json=as_json))
+
+
+@app.command()
+def adopt(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run's directory.")],
+    *,
+    as_json: Json = False,
+) -> None:
+    """Take a run's directory back into the index."""
+    from slurmswift.app.adopt import adopt as use  # noqa: PLC0415
+
+    entry = use(folder, make_tools())
+    if as_json:
+        body = {"run_id": entry.run_id, "run_dir": str(entry.run_dir), "cluster": entry.cluster}
+        output.say_json(body)
+    else:
+        output.say(f"{entry.run_id}: in the index again; a watcher on {entry.cluster} follows it")
+
+
 # Commands of the design that later versions bring: refused by name, never "no such command".
 NOT_YET = [
     "check",
-    "resume",
     "diagnose",
     "checkpoints",
     "preflight",
@@ -216,8 +269,6 @@ NOT_YET = [
     "doctor",
     "service",
     "init",
-    "wait",
-    "adopt",
     "replay",
     "gc",
     "report",

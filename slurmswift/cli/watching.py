@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import sys
+import signal
 
 from slurmswift.app.runs import find_run, read_state
 from slurmswift.app.tools import Tools
@@ -12,6 +12,7 @@ from slurmswift.daemon.loop import Stopping, one_pass, watch_loop
 from slurmswift.domain.lifecycle import AT_REST, RunStatus
 from slurmswift.errors import ExitStatus
 from slurmswift.files.lease import Lease
+from slurmswift.files.state_folder import IndexEntry
 
 SIGNAL_BASE = 128
 WATCH_INTERVAL = 60.0
@@ -82,10 +83,25 @@ def watch_until_over(tools: Tools, run_id: str) -> int:
                 watch_loop(tools, lease, stopping, interval=WATCH_INTERVAL, until=over)
         stopping.event.wait(0.0 if over() else 5.0)
     if not over():
-        return SIGNAL_BASE + (stopping.signal or 2)
+        return SIGNAL_BASE + (stopping.signal or signal.SIGINT)
+    return _tell_end(entry, as_json=False)
+
+
+def wait_until_over(tools: Tools, wanted: str, interval: float, *, as_json: bool) -> int:
+    """Look at the run's state until it is over; somebody else watches."""
+    entry = find_run(tools.state, wanted)
+    while read_state(entry).status not in AT_REST:
+        tools.sleep(interval)
+    return _tell_end(entry, as_json=as_json)
+
+
+def _tell_end(entry: IndexEntry, *, as_json: bool) -> int:
     state = read_state(entry)
-    sys.stderr.flush()
-    output.say(f"{run_id}: {state.status.value}: {state.reason}")
+    if as_json:
+        body = {"run_id": state.run_id, "status": state.status.value, "reason": state.reason}
+        output.say_json(body)
+    else:
+        output.say(f"{state.run_id}: {state.status.value}: {state.reason}")
     completed = state.status is RunStatus.COMPLETED
     return int(ExitStatus.OK if completed else ExitStatus.RUN_FAILED)
 

@@ -85,11 +85,18 @@ class RunState:
     checkpoint: Optional[KnownCheckpoint] = None
     avoid: Tuple[AvoidedNode, ...] = ()
     ends: Tuple[AttemptEnd, ...] = field(default=())
+    # A person resumed the run after so many ends: budgets and floors count anew from there.
+    forgiven: int = 0
 
     @property
     def restarts(self) -> int:
-        """How often the run was put back in the queue, by whomever."""
-        return sum(end.decision in ("resume", "adopt") for end in self.ends)
+        """How often it was put back in the queue since a person last resumed it."""
+        return sum(end.decision in ("resume", "adopt") for end in self.ends[self.forgiven :])
+
+    @property
+    def counted_ends(self) -> Tuple[AttemptEnd, ...]:
+        """The ends that budgets and floors look at."""
+        return self.ends[self.forgiven :]
 
     def to_json(self) -> Dict[str, object]:
         body: Dict[str, object] = {"schema": SCHEMA, "run_id": self.run_id}
@@ -127,6 +134,7 @@ class RunState:
                 for item in fields.objects("avoid")
             ),
             ends=tuple(_parse_end(item) for item in fields.objects("ends")),
+            forgiven=fields.get("forgiven", int),
         )
 
 

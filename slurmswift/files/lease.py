@@ -53,6 +53,7 @@ class Lease:
         except Timeout:
             yield False
             return
+        self._done.clear()
         toucher = threading.Thread(target=self._keep_touching, daemon=True)
         try:
             self._mine = self._own_claim()

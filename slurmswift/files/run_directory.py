@@ -112,7 +112,7 @@ class RunDirectory:
         write_json(self.state_file, state.to_json())
 
     def read_plan(self) -> Plan:
-        plan = _read_record(self.path / "plan.json", lambda body, _: Plan.from_json(body))
+        plan = _read_record(self.path / "plan.json", Plan.from_json)
         if plan is None:
             raise StateError(f"{self.path / 'plan.json'}: missing: the run directory is damaged")
         return plan
