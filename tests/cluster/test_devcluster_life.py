@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -112,24 +113,43 @@ def test_down_and_up_after_half_of_it_crashed(clusters: list[DevCluster]) -> Non
     assert cluster.ask("srun", "hostname") == "node01\n"
 
 
-def test_a_long_path_a_share_and_the_time_outs_of_production(folder: Path) -> None:
-    cluster = DevCluster(folder / ("a-long-name-" * 9), {"DEVCLUSTER_GPUS": "2"})
-    share = folder / "share"
-    share.mkdir()
-    (share / "data").write_text("seen")
+def test_nodes_see_what_is_shared_below_tmp_and_nothing_else(folder: Path) -> None:
+    """Also with a state folder whose path is too long for a socket's address."""
+    for name in ("share", "other-share", "venv", "hidden"):
+        (folder / name).mkdir()
+        (folder / name / "data").write_text("seen ")
+    shutil.copytree(BIN, folder / "clone/bin")
+    settings = {"DEVCLUSTER_SHARE": f"{folder}/share", "VIRTUAL_ENV": f"{folder}/venv"}
+    cluster = DevCluster(folder / ("a-long-name-" * 9), settings)
+    devcluster = folder / "clone/bin/devcluster"
     try:
-        cluster.do("up", "1", "--like-production", "--share", share)
-        assert cluster.ask("srun", "--gpus-per-node=2", "cat", share / "data") == "seen"
+        cluster.ask(devcluster, "up", "1", f"--share={folder}/other-share")
+        seen = [folder / name / "data" for name in ("share", "other-share", "venv")]
+        assert cluster.ask("srun", "cat", *seen) == "seen seen seen "
+        assert cluster.ask("srun", "cat", devcluster) == devcluster.read_text()
+        assert cluster.command("srun", "cat", folder / "hidden/data").returncode == 1
+    finally:
+        cluster.ask(devcluster, "down")
+
+    assert cluster.traces() == []
+
+
+def test_like_production_takes_slurms_own_time_outs(folder: Path) -> None:
+    cluster = DevCluster(folder / "a")
+    try:
+        cluster.do("up", "1", "--like-production")
         config = cluster.ask("scontrol", "show", "config")
     finally:
         cluster.do("down")
 
-    settings = dict(line.split("=", 1) for line in config.splitlines() if "=" in line)
-    told = {key.strip(): value.split()[0] for key, value in settings.items() if value.strip()}
-    assert {
-        key: told[key] for key in ("KillWait", "SlurmdTimeout", "MinJobAge", "MessageTimeout")
-    } == {"KillWait": "30", "SlurmdTimeout": "300", "MinJobAge": "300", "MessageTimeout": "10"}
-    assert cluster.traces() == []
+    told = dict(re.findall(r"^(\w+) += (\d+) sec$", config, re.MULTILINE))
+    expected = {
+        "KillWait": "30",
+        "SlurmdTimeout": "300",
+        "MinJobAge": "300",
+        "MessageTimeout": "10",
+    }
+    assert {key: told.get(key) for key in expected} == expected
 
 
 def test_a_folder_with_other_files_is_not_taken(folder: Path) -> None:
@@ -181,7 +201,8 @@ def assert_gone(cluster: DevCluster) -> None:
 
 def test_with_devcluster_from_an_empty_environment_passes_the_status_on() -> None:
     words = ["env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", WITH, "--nodes=2"]
-    script = "echo $DEVCLUSTER_ROOT; env -i /usr/bin/srun -N2 hostname; ip -br -4 addr; cat; exit 7"
+    srun = "env -i /usr/bin/srun -N2 /bin/hostname </dev/null"
+    script = f"echo $DEVCLUSTER_ROOT; {srun}; ip -br -4 addr; cat; exit 7"
     mounts = Path("/proc/self/mounts").read_text()
     links = network_interfaces()
     result = subprocess.run(

@@ -71,7 +71,7 @@ command_up() {
 }
 
 boot() {
-    local name database
+    local name
     read -r TRACKING TRACKING_WHY < <(choose_tracking)
     choose_shares "${ASKED_SHARES[@]}"
     # Between the choice of a network and its use no other devcluster may choose.
@@ -79,14 +79,12 @@ boot() {
     flock 8 # (a folder, as there: nothing is left)
     choose_networks
     write_configuration
-    make_database &
-    database=$!
     start_host head
     lay_networks
     exec 8>&-
     wait_ready head
     start_munge
-    wait "$database" || fail "MariaDB could not make a database; see $ROOT/log/install-db.log"
+    make_database || fail "MariaDB could not make a database; see $ROOT/log/install-db.log"
     start_database
     wait_for 20 munge_answers || fail "munge does not answer; see $ROOT/log/munged.log: $(log_tail munged.log)"
     wait_for 40 database_answers || fail "MariaDB does not answer; see $ROOT/log/mariadb.log: $(log_tail mariadb.log)"

@@ -3,10 +3,11 @@
 
 log_tail() { tail -n 3 "$ROOT/log/$1" 2>/dev/null || true; }
 
-make_database() { # needs no cluster, so `up` does it while hosts start
-    mariadb-install-db --no-defaults --user=root --datadir="$ROOT/db" --skip-test-db --skip-name-resolve \
+# In the head as the rest, so that it ends with it.
+make_database() {
+    in_host head mariadb-install-db --no-defaults --user=root --datadir="$ROOT/db" --skip-test-db --skip-name-resolve \
         --auth-root-authentication-method=normal --innodb-log-file-size=8M --innodb-doublewrite=0 \
-        --innodb-flush-log-at-trx-commit=0 >"$ROOT/log/install-db.log" 2>&1 9>&-
+        --innodb-flush-log-at-trx-commit=0 >"$ROOT/log/install-db.log" 2>&1
 }
 
 start_munge() {
