@@ -5,6 +5,7 @@ Used on the login node and inside the job, so it runs on Python 3.8 with the sta
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -29,7 +30,7 @@ def write_atomically(path: AnyPath, data: bytes, mode: int = 0o600) -> None:
     beside = target.with_name(f"{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         _write_new(beside, data, mode)
-        os.replace(beside, target)
+        beside.replace(target)
     except BaseException:
         _remove(beside)
         raise
@@ -145,7 +146,5 @@ def _sync_directory(path: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    try:
+    with contextlib.suppress(FileNotFoundError):
         path.unlink()
-    except FileNotFoundError:
-        pass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Iterator, Optional
 
 
@@ -13,7 +14,7 @@ class DamagedError(Exception):
 
 
 @contextmanager
-def opened(path: str) -> Iterator[Contents]:
+def opened(path: Path) -> Iterator[Contents]:
     """Open a regular file; anything else under the name is damage, not an error of ours."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

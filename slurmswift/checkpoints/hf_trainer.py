@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Callable, Dict, Iterator, List, Optional, Set, Tuple
+from pathlib import Path, PurePath
+from typing import Callable, Iterator, List, Set, Tuple
 
 from slurmswift.checkpoints.checkpoint import Checkpoint, Problem, State
 from slurmswift.checkpoints.contents import DamagedError
 from slurmswift.checkpoints.json_file import check_json_file, load_object
 from slurmswift.checkpoints.safetensors_file import check_safetensors_file
+from slurmswift.checkpoints.shards import missing_shards
 from slurmswift.checkpoints.torch_file import check_torch_file
 
 NAME = "hf-trainer"
@@ -24,7 +26,7 @@ _SAVE_IN_PROGRESS = "checkpoint-is-incomplete.txt"  # transformers' just-in-time
 _TRAINER_MARK = "training_args.bin"
 
 # How a file is judged, by the end of its name.
-_CHECKS: Tuple[Tuple[Tuple[str, ...], Callable[[str], None]], ...] = (
+_CHECKS: Tuple[Tuple[Tuple[str, ...], Callable[[Path], None]], ...] = (
     ((".safetensors",), check_safetensors_file),
     ((".pt", ".pth", ".bin"), check_torch_file),
     ((".json",), check_json_file),
@@ -34,31 +36,28 @@ _WEIGHTS = re.compile(
     r"|.*_model_states\.pt$"  # DeepSpeed, below global_stepN/
 )
 _OPTIMIZER = re.compile(r"^optimizer.*\.(pt|pth|bin)$|.*_optim_states\.pt$")
-_SHARD = re.compile(r"^(.+)-\d{5}-of-(\d{5})\.(safetensors|bin)$")
 # Names that a writer uses until a file is whole: a killed save leaves them behind.
 _UNFINISHED = re.compile(r"^\.tmp|\.tmp$|^tmp-|~$")
 
 _MAX_FILES = 100_000  # 8 files a rank for ten thousand ranks, and then some
 
 
-def recognise(path: str) -> bool:
+def recognise(path: Path) -> bool:
     """Every checkpoint-N is judged by this format until another one claims it."""
-    return os.path.isdir(path)
+    return path.is_dir()
 
 
-def judge(path: str, step: int) -> Checkpoint:
+def judge(path: Path, step: int) -> Checkpoint:
     """Look at every file that a resume reads."""
     files, problems = _files(path)
     max_steps, found = _max_steps(path, files, step)
     problems += found
     problems += _missing_parts(files)
-    problems += _missing_shards(path, files)
-    for name in sorted(files):
-        problem = _check(path, name)
-        if problem is not None and name != _STATE_FILE:
-            problems.append(problem)
+    problems += missing_shards(path, files)
+    for name in sorted(files - {_STATE_FILE}):
+        problems += _damage(path, name)
     return Checkpoint(
-        path=path,
+        path=str(path),
         step=step,
         format=NAME,
         state=_state(files, problems),
@@ -77,11 +76,10 @@ def _state(files: Set[str], problems: List[Problem]) -> State:
     return State.CORRUPT
 
 
-def _files(path: str) -> Tuple[Set[str], List[Problem]]:
-    """Relative names of the regular files below ``path``; links that lead out are not followed."""
+def _files(path: Path) -> Tuple[Set[str], List[Problem]]:
+    """Relative names of the files below ``path``, and of the links that lead out of it."""
     found: Set[str] = set()
     problems: List[Problem] = []
-    inside = os.path.realpath(path) + os.sep
 
     def unreadable(error: OSError) -> None:
         problems.append(
@@ -90,14 +88,11 @@ def _files(path: str) -> Tuple[Set[str], List[Problem]]:
 
     for folder, _, names in os.walk(path, onerror=unreadable):
         for name in names:
-            full = os.path.join(folder, name)
-            relative = os.path.relpath(full, path)
-            if os.path.islink(full) and not os.path.realpath(full).startswith(inside):
-                problems.append(
-                    Problem(
-                        relative, "a link out of the checkpoint, not followed", State.INCOMPLETE
-                    )
-                )
+            file = Path(folder, name)
+            relative = str(file.relative_to(path))
+            if file.is_symlink() and path.resolve() not in file.resolve().parents:
+                message = "a link out of the checkpoint, not followed"
+                problems.append(Problem(relative, message, State.INCOMPLETE))
             elif not _UNFINISHED.search(name):
                 found.add(relative)
         if len(found) > _MAX_FILES:
@@ -106,12 +101,12 @@ def _files(path: str) -> Tuple[Set[str], List[Problem]]:
     return found, problems
 
 
-def _max_steps(path: str, files: Set[str], step: int) -> Tuple[int, List[Problem]]:
+def _max_steps(path: Path, files: Set[str], step: int) -> Tuple[int, List[Problem]]:
     """Where the training is to end, 0 where its state file does not say."""
     if _STATE_FILE not in files:
         return 0, [Problem(_STATE_FILE, "missing: the save did not finish", State.INCOMPLETE)]
     try:
-        body = load_object(os.path.join(path, _STATE_FILE))
+        body = load_object(path / _STATE_FILE)
     except DamagedError as error:
         return 0, [Problem(_STATE_FILE, str(error), State.CORRUPT)]
     at, most = body.get("global_step"), body.get("max_steps")
@@ -122,56 +117,27 @@ def _max_steps(path: str, files: Set[str], step: int) -> Tuple[int, List[Problem
 
 
 def _missing_parts(files: Set[str]) -> Iterator[Problem]:
-    names = {os.path.basename(name) for name in files}
+    paths = [PurePath(name) for name in files]
+    names = {path.name for path in paths}
     if _SAVE_IN_PROGRESS in names:
         yield Problem(_SAVE_IN_PROGRESS, "the save did not finish", State.INCOMPLETE)
     if not any(map(_WEIGHTS.match, names)):
         yield Problem("model", "no file of weights", State.INCOMPLETE)
-    optimizers = {name for name in names if _OPTIMIZER.match(name)}
     # A resume without it goes on silently with a fresh optimizer: a worse model, and no message.
-    if not optimizers and not any("optimizer" in os.path.dirname(name) for name in files):
+    if not any(map(_OPTIMIZER.match, names)) and not any(
+        "optimizer" in str(path.parent) for path in paths
+    ):
         yield Problem("optimizer", "no file of the optimizer's state", State.INCOMPLETE)
     # Trainer writes the two together, and takes a fresh schedule as silently.
-    if "optimizer.pt" in names and _TRAINER_MARK in names and "scheduler.pt" not in names:
+    if {"optimizer.pt", _TRAINER_MARK} <= names and "scheduler.pt" not in names:
         yield Problem("scheduler.pt", "missing", State.INCOMPLETE)
 
 
-def _missing_shards(path: str, files: Set[str]) -> Iterator[Problem]:
-    """Of weights in several files: each one, and the index that a load starts from."""
-    series: Dict[Tuple[str, str, str], int] = {}
-    for name in files:
-        match = _SHARD.match(name)
-        if match:
-            stem, total, ending = match.groups()
-            series[(stem, total, ending)] = int(total)
-    for (stem, total, ending), count in sorted(series.items()):
-        for number in range(1, min(count, _MAX_FILES) + 1):
-            shard = f"{stem}-{number:05d}-of-{total}.{ending}"
-            if shard not in files:
-                yield Problem(shard, "missing", State.INCOMPLETE)
-        if f"{stem}.{ending}.index.json" not in files:
-            yield Problem(f"{stem}.{ending}.index.json", "missing", State.INCOMPLETE)
-    for index in sorted(name for name in files if name.endswith(".index.json")):
-        for shard in _listed(os.path.join(path, index)):
-            if shard not in files:
-                yield Problem(shard, f"missing; {index} lists it", State.INCOMPLETE)
-
-
-def _listed(index: str) -> List[str]:
-    try:
-        weights = load_object(index).get("weight_map")
-    except DamagedError:  # reported where every file is judged
-        return []
-    values = weights.values() if isinstance(weights, dict) else ()
-    return sorted({value for value in values if isinstance(value, str)})
-
-
-def _check(path: str, name: str) -> Optional[Problem]:
+def _damage(path: Path, name: str) -> List[Problem]:
     for endings, check in _CHECKS:
         if name.endswith(endings):
             try:
-                check(os.path.join(path, name))
+                check(path / name)
             except DamagedError as error:
-                return Problem(name, str(error), State.CORRUPT)
-            return None
-    return None
+                return [Problem(name, str(error), State.CORRUPT)]
+    return []

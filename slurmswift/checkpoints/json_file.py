@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Dict
 
 from slurmswift.checkpoints.contents import DamagedError, opened
@@ -11,12 +12,12 @@ from slurmswift.checkpoints.contents import DamagedError, opened
 _MAX_BYTES = 512 << 20
 
 
-def check_json_file(path: str) -> None:
+def check_json_file(path: Path) -> None:
     """Raise DamagedError unless the file is JSON."""
     _load(path)
 
 
-def load_object(path: str) -> Dict[str, object]:
+def load_object(path: Path) -> Dict[str, object]:
     """Return the file's object, or raise DamagedError."""
     value = _load(path)
     if not isinstance(value, dict):
@@ -24,7 +25,7 @@ def load_object(path: str) -> Dict[str, object]:
     return value
 
 
-def _load(path: str) -> object:
+def _load(path: Path) -> object:
     with opened(path) as file:
         if file.size == 0:
             raise DamagedError("empty")

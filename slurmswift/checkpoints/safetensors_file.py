@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from pathlib import Path
 from typing import Iterator
 
 from slurmswift.checkpoints.contents import DamagedError, opened
@@ -12,7 +13,7 @@ from slurmswift.checkpoints.contents import DamagedError, opened
 _MAX_HEADER_BYTES = 100_000_000
 
 
-def check_safetensors_file(path: str) -> None:
+def check_safetensors_file(path: Path) -> None:
     """Raise DamagedError unless the file is exactly as long as its header says.
 
     The format has no checksum: a change in the middle cannot be seen.
@@ -41,11 +42,11 @@ def _ends(header: bytes) -> Iterator[int]:
     for name, tensor in tensors.items():
         if name == "__metadata__":
             continue
-        offsets = tensor.get("data_offsets") if isinstance(tensor, dict) else None
-        if (
-            not isinstance(offsets, list)
-            or len(offsets) != 2
-            or not all(type(offset) is int and offset >= 0 for offset in offsets)
-        ):
+        try:
+            start, end = tensor["data_offsets"]
+            in_order = 0 <= start <= end and type(end) is int
+        except (TypeError, KeyError, ValueError):
+            in_order, end = False, 0
+        if not in_order:
             raise DamagedError(f"the header is damaged at {str(name)[:80]!r}")
-        yield offsets[1]
+        yield end

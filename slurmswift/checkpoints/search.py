@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Callable, Iterable, List, Optional, Tuple, Union
 
 from slurmswift.checkpoints import hf_trainer
@@ -22,8 +23,8 @@ _VERSION_FOLDER = re.compile(r"^v\d+-")
 class Format:
     """How one framework's checkpoints are recognised and judged."""
 
-    recognise: Callable[[str], bool]
-    judge: Callable[[str, int], Checkpoint]
+    recognise: Callable[[Path], bool]
+    judge: Callable[[Path, int], Checkpoint]
 
 
 # The first that recognises a directory judges it.
@@ -40,14 +41,14 @@ class ResumePoint:
 
 def judge(path: AnyPath) -> Checkpoint:
     """Judge one directory named checkpoint-N."""
-    text = os.path.abspath(os.fspath(path))
-    match = _NAME.match(os.path.basename(text))
+    folder = Path(path).absolute()
+    match = _NAME.match(folder.name)
     if match is None:
-        raise ValueError(f"{text}: not named checkpoint-N")
+        raise ValueError(f"{folder}: not named checkpoint-N")
     for form in FORMATS:
-        if form.recognise(text):
-            return form.judge(text, int(match.group(1)))
-    raise ValueError(f"{text}: not a directory")
+        if form.recognise(folder):
+            return form.judge(folder, int(match.group(1)))
+    raise ValueError(f"{folder}: not a directory")
 
 
 def list_checkpoints(directory: AnyPath) -> Tuple[Checkpoint, ...]:
@@ -74,7 +75,7 @@ def find_resume_point(directory: AnyPath) -> ResumePoint:
 def _newest_first(directory: AnyPath) -> List[str]:
     """By step, then by time: two starts of ms-swift can both have a checkpoint-500."""
     found: List[Tuple[int, float, str]] = []
-    top = os.path.abspath(os.fspath(directory))
+    top = str(Path(directory).absolute())
     for folder in [top, *_version_folders(top)]:
         for entry in _real_folders(folder):
             match = _NAME.match(entry.name)

@@ -6,6 +6,7 @@ import struct
 import zipfile
 import zlib
 from dataclasses import dataclass
+from pathlib import Path
 
 from slurmswift.checkpoints.contents import Contents, DamagedError, opened
 
@@ -19,6 +20,8 @@ _END_64_BYTES = 56
 _LOCATOR_64_BYTES = 20
 _ENTRY_BYTES = 46
 _MAX_COMMENT = 0xFFFF
+# In place of a number too large for its field: the zip64 record has it.
+_ELSEWHERE_16, _ELSEWHERE_32 = 0xFFFF, 0xFFFFFFFF
 # About a hundred bytes a tensor: no real checkpoint comes near.
 _MAX_DIRECTORY_BYTES = 256 << 20
 _LEGACY_PICKLE = b"\x80"
@@ -34,7 +37,7 @@ class _Directory:
     limit: int
 
 
-def check_torch_file(path: str) -> None:
+def check_torch_file(path: Path) -> None:
     """Raise DamagedError unless the file is as torch.save leaves it.
 
     The format before torch 1.6 is one long pickle without a length: it can only be accepted.
@@ -56,7 +59,7 @@ def _find_directory(file: Contents) -> _Directory:
     end = _find_end(file)
     record = file.read(end, _END_BYTES)
     entries, size, offset = struct.unpack_from("<HII", record, 10)
-    if entries == 0xFFFF or 0xFFFFFFFF in (size, offset):
+    if entries == _ELSEWHERE_16 or _ELSEWHERE_32 in (size, offset):
         return _find_directory_64(file, end)
     return _Directory(offset, size, entries, end)
 
@@ -110,7 +113,7 @@ def _check_entries(file: Contents, directory: _Directory) -> None:
         raise DamagedError("a zip archive, but not of torch.save: no data.pkl in it")
 
 
-def _check_sums(path: str, hole: int) -> None:
+def _check_sums(path: Path, hole: int) -> None:
     """A hole is lost data, or zeros that the file system stores as none: the sums tell."""
     try:
         with zipfile.ZipFile(path) as archive:

@@ -26,9 +26,9 @@ def file_server_now(folder: Path) -> float:
     probe = folder / f".probe-{secrets.token_hex(4)}"
     touch(probe)
     try:
-        return os.stat(probe).st_mtime
+        return probe.stat().st_mtime
     finally:
-        os.unlink(probe)
+        probe.unlink()
 
 
 def modified(path: Path) -> Optional[float]:

@@ -68,7 +68,7 @@ class Attempt:
         """Nodes whose agent has been alive at some time."""
         ending = ".alive"
         try:
-            names = os.listdir(self.nodes)
+            names = [path.name for path in self.nodes.iterdir()]
         except FileNotFoundError:
             return ()
         return tuple(sorted(name[: -len(ending)] for name in names if name.endswith(ending)))
@@ -93,19 +93,18 @@ class RunFolder:
 
     def attempts(self) -> List[Attempt]:
         """Every attempt with a directory, oldest first."""
-        found = []
-        for entry in os.scandir(self.attempts_folder):
-            if _ATTEMPT.match(entry.name) and stat.S_ISDIR(
-                entry.stat(follow_symlinks=False).st_mode
-            ):
-                found.append(Attempt.at(Path(entry.path)))
+        found = [
+            Attempt.at(path)
+            for path in self.attempts_folder.iterdir()
+            if _ATTEMPT.match(path.name) and stat.S_ISDIR(path.lstat().st_mode)
+        ]
         return sorted(found, key=lambda attempt: attempt.number)
 
     def highest_claim(self) -> int:
         """The highest attempt number taken, whether its directory is there already or not."""
         numbers = [0]
-        for name in os.listdir(self.attempts_folder):
-            match = _CLAIM.match(name) or _ATTEMPT.match(name)
+        for path in self.attempts_folder.iterdir():
+            match = _CLAIM.match(path.name) or _ATTEMPT.match(path.name)
             if match:
                 numbers.append(int(match.group(1)))
         return max(numbers)

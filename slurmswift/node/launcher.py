@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 from pathlib import Path
@@ -53,7 +54,7 @@ class Launcher:
 
     def __init__(self, script: Path, environment: Mapping[str, str]) -> None:
         self._process = subprocess.Popen(
-            ["bash", str(script), "launch"],
+            ["bash", str(script), "launch"],  # noqa: S607 - the one that PATH has, as in the script
             env=dict(environment),
             stdin=subprocess.DEVNULL,
             start_new_session=True,
@@ -72,7 +73,5 @@ class Launcher:
     def terminate(self, signal_number: int) -> None:
         """Signal the launcher alone; what it does to its ranks is its own business."""
         if self.wait_status is None:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal_number)
-            except ProcessLookupError:
-                pass

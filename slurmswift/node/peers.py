@@ -41,9 +41,11 @@ def silent_neighbour(
     Each node looks at one other, so that the cost does not grow with their product; all hear of
     it by the report.
     """
-    if node not in nodes or len(nodes) < 2:
+    if node not in nodes:
         return None
     other = nodes[(nodes.index(node) + 1) % len(nodes)]
+    if other == node:
+        return None
     theirs = modified(attempt.alive_file(other))
     ours = modified(attempt.alive_file(node))
     if theirs is None or ours is None or ours - theirs <= silent_seconds:

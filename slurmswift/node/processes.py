@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Dict, List, Optional, Set, Tuple
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -37,7 +39,7 @@ def become_subreaper() -> bool:
 def descendants(of: int) -> Tuple[Process, ...]:
     """Every process below ``of`` that is not over yet, parents before their children."""
     children: Dict[int, List[Process]] = {}
-    for entry in os.listdir("/proc"):
+    for entry in os.listdir("/proc"):  # noqa: PTH208 - every second, on every node
         if entry.isdigit():
             process = read_process(int(entry))
             if process is not None:
@@ -71,8 +73,7 @@ def exit_code_of_zombie(pid: int) -> Optional[int]:
 def environment_of(pid: int) -> Dict[str, str]:
     """The environment a process was started with; empty where it is over or not ours."""
     try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            pairs = file.read().split(b"\0")
+        pairs = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
         return {}
     variables = {}
@@ -104,16 +105,13 @@ def kill_below(pid: int, *, seconds: float) -> bool:
 
 
 def _kill(pid: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
 
 
 def _stat_fields(pid: int) -> Optional[List[str]]:
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            text = file.read().decode("ascii", "replace")
+        text = Path(f"/proc/{pid}/stat").read_bytes().decode("ascii", "replace")
     except OSError:
         return None
     # The command stands in parentheses and may hold anything, parentheses too.

@@ -24,21 +24,21 @@ class TermRelay:
     def __init__(self, environment: Mapping[str, str], *, delay: float) -> None:
         self._environment = environment
         self._delay = delay  # for the signal to arrive everywhere
-        self._canary: Optional["subprocess.Popen[bytes]"] = None
+        self._canary: Optional[subprocess.Popen[bytes]] = None
         self._canary_was_told = False
         self._at: Optional[float] = None
         self._sent = False
 
     def start(self) -> None:
         try:
-            self._canary = subprocess.Popen(  # noqa: S607
-                ["sleep", "infinity"],
+            self._canary = subprocess.Popen(
+                ["sleep", "infinity"],  # noqa: S607 - without it the launcher is told in any case
                 env={"PATH": os.defpath},  # not ours: it must not look like a rank
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
         except OSError:
-            self._canary = None  # then the launcher is told in any case
+            self._canary = None
 
     def on_term(self, *_: object) -> None:
         """Take the signal: a handler."""

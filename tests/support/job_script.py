@@ -107,7 +107,7 @@ class JobScript:
     ) -> subprocess.Popen[str]:
         names = nodes.split()
         return subprocess.Popen(
-            ["bash", str(self.run_dir / "job.sbatch"), *arguments],
+            ["/bin/bash", str(self.run_dir / "job.sbatch"), *arguments],
             env={
                 # No HOME, no TERM, no user's PATH: what a job submitted by cron finds.
                 "PATH": f"{self.tools}:{os.defpath}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 from slurmswift.atomic import read_json
 from slurmswift.domain.records import NodeRecord
 from slurmswift.node.attempt import Attempt, RunFolder
+from slurmswift.node.processes import descendants
 from tests.support.run_folder import age, grant_to, leave_record, make_attempt, make_run
 
 # The agent's own code, hurried: its periods are seconds in a job.
@@ -25,6 +27,7 @@ import json, sys
 from pathlib import Path
 from slurmswift.node.agent import Agent, Periods
 from slurmswift.node.attempt import Attempt, RunFolder
+from slurmswift.node.processes import descendants
 run, attempt, node, periods = sys.argv[1:]
 agent = Agent(RunFolder(Path(run)), Attempt.at(Path(attempt)), node=node, node_rank=0,
               periods=Periods(**json.loads(periods)))
@@ -114,17 +117,24 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Started]]:
             agent.process.stdout.close()
 
 
-RANKS = """
-    for i in 0 1; do
-      RANK=$i LOCAL_RANK=$i bash -c '
-        echo $$ >"$OUT/rank$RANK"
-        (sleep 300) & echo $! >"$OUT/loader$RANK"   # inherits LOCAL_RANK, is no rank
-        while [[ ! -e $OUT/end$RANK ]]; do sleep 0.05; done
-        kill $!; exit $(cat "$OUT/end$RANK")' &
-    done
-    wait -n; status=$?
-    exit $status
+RANK = """
+echo $$ >"$OUT/rank$RANK"
+(sleep 300) & echo $! >"$OUT/loader$RANK"   # inherits LOCAL_RANK, is no rank
+while [[ ! -e $OUT/end$RANK ]]; do sleep 0.05; done
+kill $!; exit $(cat "$OUT/end$RANK")
 """
+# As torchrun does it: it looks at its ranks ten times a second.
+TWO_RANKS = f"""
+import os, subprocess, sys, time
+ranks = [
+    subprocess.Popen(["bash", "-c", {RANK!r}], env={{**os.environ, "RANK": n, "LOCAL_RANK": n}})
+    for n in "01"
+]
+while all(rank.poll() is None for rank in ranks):
+    time.sleep(0.1)
+sys.exit(max(rank.returncode or 0 for rank in ranks))
+"""
+RANKS = f'exec "$SLURMSWIFT_PYTHON" -c {shlex.quote(TWO_RANKS)}'
 
 
 def ranks_run(agent: Started) -> list[int]:
@@ -238,7 +248,7 @@ def test_ranks_end_when_the_file_system_hangs(start: Callable[..., Started]) -> 
 
 @pytest.mark.parametrize("to_all", [True, False], ids=["linuxproc", "cgroup"])
 def test_term_reaches_the_launcher_once_and_leaves_it_its_time(
-    start: Callable[..., Started], to_all: bool
+    start: Callable[..., Started], *, to_all: bool
 ) -> None:
     """Slurm sends TERM to every process of the job, or to the agent alone."""
     agent = start("""
@@ -247,11 +257,9 @@ def test_term_reaches_the_launcher_once_and_leaves_it_its_time(
         while :; do sleep 0.05; done
     """)
     wait_for(lambda: agent.output("ready").exists())
-    children = subprocess.run(
-        ["pgrep", "-P", str(agent.process.pid)], capture_output=True, text=True, check=True
-    ).stdout.split()
+    children = [process.pid for process in descendants(agent.process.pid)]
     for pid in (agent.process.pid, *children) if to_all else (agent.process.pid,):
-        os.kill(int(pid), signal.SIGTERM)
+        os.kill(pid, signal.SIGTERM)
 
     assert agent.ends() == 0
     assert agent.output("saved").read_text() == "saved\n"

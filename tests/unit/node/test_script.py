@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from slurmswift.atomic import write_json
 from slurmswift.domain.records import Ending, ExitRecord, Grant, StartRecord
+from slurmswift.node.processes import descendants
 from tests.support.checkpoint_folder import save
 from tests.support.job_script import JobScript, render
 from tests.support.run_folder import age, grant_to
@@ -248,7 +249,7 @@ def test_without_a_new_enough_python_bash_writes_the_record(tmp_path: Path) -> N
     assert ended.nodes_expected == 2
 
 
-def ready(script: JobScript, job: "subprocess.Popen[str]") -> None:
+def ready(script: JobScript, job: subprocess.Popen[str]) -> None:
     deadline = time.monotonic() + 20
     while len(started(script)) < 2:
         assert time.monotonic() < deadline
@@ -256,28 +257,13 @@ def ready(script: JobScript, job: "subprocess.Popen[str]") -> None:
         time.sleep(0.05)
 
 
-def everyone_in(session: int) -> list[int]:
-    """The job's processes, as Slurm signals them: the launchers are in sessions of their own."""
-    children: dict[int, list[int]] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        children.setdefault(int(fields[1]), []).append(int(path.parent.name))
-    found, todo = [], [session]
-    while todo:
-        found.append(todo.pop())
-        todo += children.get(found[-1], [])
-    return found
-
-
 def test_term_is_recorded_at_once_and_the_end_after_the_training(script: JobScript) -> None:
     training = 'trap "sleep 1; exit 6" TERM; while :; do sleep 0.05; done'
     job = script.start("1", environment={"TRAINING": training})
     ready(script, job)
-    for pid in everyone_in(job.pid):
-        with_process(os.kill, pid, signal.SIGTERM)
+    for pid in [job.pid, *(process.pid for process in descendants(job.pid))]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + 5
     while not (script.run_dir / "attempts/001-7/ending.json").exists():
         assert time.monotonic() < deadline
@@ -291,13 +277,6 @@ def test_term_is_recorded_at_once_and_the_end_after_the_training(script: JobScri
     assert job.returncode == 6
     ended = script.record("001-7", "exit.json")
     assert (ended["status"], ended["nodes_reported"]) == (6, 2)
-
-
-def with_process(act: Callable[[int, int], None], pid: int, number: int) -> None:
-    try:
-        act(pid, number)
-    except ProcessLookupError:
-        pass
 
 
 def test_the_warning_asks_for_a_save_and_ends_nothing(script: JobScript) -> None:
@@ -374,6 +353,7 @@ def test_outside_a_job_it_says_how_to_submit_it(script: JobScript) -> None:
 def test_bash_and_shellcheck_accept_it(template: str, tmp_path: Path) -> None:
     path = tmp_path / "job.sbatch"
     path.write_text(render(template, tmp_path / WEIRD, ["train.py"], arguments=["a b", "$x"]))
-    subprocess.run(["bash", "-n", str(path)], check=True)
-    if shutil.which("shellcheck"):
-        subprocess.run(["shellcheck", str(path)], check=True)
+    subprocess.run(["/bin/bash", "-n", str(path)], check=True)
+    shellcheck = shutil.which("shellcheck")
+    if shellcheck:
+        subprocess.run([shellcheck, str(path)], check=True)
