@@ -9,7 +9,7 @@ from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from slurmswift.domain.log_lines import Line, Lines, LogText
 from slurmswift.domain.rule import Role, Rule
-from slurmswift.domain.rules import EXCEPTION_RULE, GATES, RULES
+from slurmswift.domain.rules import EXCEPTION_RULE, GATES, GATES_BESIDE, RULES
 
 # A job of 512 ranks says everything 512 times: more of one kind from one log adds nothing.
 MAX_FINDINGS_PER_RULE = 300
@@ -37,6 +37,18 @@ _PROGRESS = re.compile(
 _HEALTHY_BYTES = 64 * 1024
 _HEALTHY_LINES = 20
 _HEALTHY_LOOK = 4 * 1024 * 1024
+
+# Which rules of the table a literal can lead to.
+_PLACES: Dict[str, Tuple[int, ...]] = {
+    literal: tuple(n for n, rule in enumerate(RULES) if literal in rule.literals)
+    for literal in sorted({literal for rule in RULES for literal in rule.literals})
+}
+
+# A gate's word alone ("error: 0.1" as a metric) is not worth taking a line apart for.
+_ANY_LITERAL = re.compile(
+    b"|".join(re.escape(literal.encode()) for literal in _PLACES)
+    + b"|Traceback|(?:Error|Exception)(?::|\\s*$)"
+)
 
 FAILING = (Role.ROOT, Role.SUSPECT, Role.CONSEQUENCE)
 
@@ -91,8 +103,30 @@ def last_words(logs: Sequence[LogText]) -> Optional[Line]:
 
 
 def _find_in(lines: Lines, index: int) -> Tuple[Finding, ...]:
-    candidates = {line.start: line for line in map(lines.at, lines.holding(GATES))}
+    candidates = _lines_worth_reading(lines, GATES)
     raised = _exceptions(lines, candidates)
+    found = _matched(lines, index, candidates, raised)
+    for rule in {finding.rule.id for finding in found}.intersection(GATES_BESIDE):
+        beside = _lines_worth_reading(lines, GATES_BESIDE[rule])
+        found = sorted(
+            [*found, *_matched(lines, index, beside, {})], key=lambda finding: finding.place
+        )
+    return _mark_survived(lines, _last_of_chains(found, raised))
+
+
+def _lines_worth_reading(lines: Lines, gates: Sequence[bytes]) -> Dict[int, Line]:
+    """Return the lines that pass a gate and hold a rule's own words, by where they start."""
+    worth = {}
+    for offset in lines.holding(gates):
+        start, end = lines.bounds(offset)
+        if _ANY_LITERAL.search(lines.data, start, end) is not None:
+            worth[start] = lines.at(offset)
+    return worth
+
+
+def _matched(
+    lines: Lines, index: int, candidates: Mapping[int, Line], raised: Mapping[int, _Raised]
+) -> List[Finding]:
     counts: Dict[str, int] = {}
     found: List[Finding] = []
     for start in sorted(candidates):
@@ -105,7 +139,7 @@ def _find_in(lines: Lines, index: int) -> Tuple[Finding, ...]:
         counts[rule.id] = counts.get(rule.id, 0) + 1
         if counts[rule.id] <= MAX_FINDINGS_PER_RULE:
             found.append(_finding(lines, index, line, rule, match))
-    return _mark_survived(lines, _last_of_chains(found, raised))
+    return found
 
 
 def _matching(
@@ -115,8 +149,9 @@ def _matching(
     text = line.text
     if line.indented and text.startswith(_QUOTED_CODE):
         return None
-    for rule in RULES:
-        match = rule.match(text)
+    for place in sorted({n for literal in _PLACES if literal in text for n in _PLACES[literal]}):
+        rule = RULES[place]
+        match = rule.search(text)
         if match is None:
             continue
         if rule.context:

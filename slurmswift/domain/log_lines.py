@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import bisect
 import re
-from dataclasses import dataclass, replace
-from typing import Callable, Dict, Iterable, List, Optional, Pattern, Tuple
+from dataclasses import dataclass
+from typing import Callable, Dict, Iterable, List, Match, Optional, Pattern, Tuple
 
 # A longer line (a core dump, a progress bar that never ends) is judged by its first part only.
 MAX_LINE_BYTES = 8 * 1024
 # Prefixes nest: srun's label, torchrun's, torch's own, a timestamp. More than this is noise.
 MAX_PREFIXES = 8
+_OUTER = ("task", "time")
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,9 @@ class Line:
     time: Optional[float] = None  # seconds in an imagined year of 31-day months: order, not date
 
 
+Told = Dict[str, object]
+
+
 @dataclass(frozen=True)
 class Prefix:
     """One thing that programs print before a message, and what it tells about the writer."""
@@ -48,56 +52,39 @@ class Prefix:
     name: str
     pattern: Pattern[str]
     names_writer: bool
-    read: Callable[[Line, re.Match[str]], Line]
+    read: Callable[[Match[str]], Told]
 
 
-def _unchanged(line: Line, _: re.Match[str]) -> Line:
-    return line
+def _nothing(_: Match[str]) -> Told:
+    return {}
 
 
-def _rank(line: Line, match: re.Match[str]) -> Line:
-    return replace(line, rank=int(match["rank"]))
+def _number(name: str) -> Callable[[Match[str]], Told]:
+    return lambda match: {name: int(match["number"])}
 
 
-def _local_rank(line: Line, match: re.Match[str]) -> Line:
-    return replace(line, local_rank=int(match["rank"]))
+def _host(match: Match[str]) -> Told:
+    return {"host": match["host"]}
 
 
-def _task(line: Line, match: re.Match[str]) -> Line:
-    return line if line.task is not None else replace(line, task=int(match["task"]))
+def _nccl(match: Match[str]) -> Told:
+    told: Told = {"host": match["host"], "pid": int(match["pid"])}
+    if match["device"] is not None:
+        told["local_rank"] = int(match["device"])
+    return told
 
 
-def _host(line: Line, match: re.Match[str]) -> Line:
-    return replace(line, host=match["host"])
-
-
-def _nccl(line: Line, match: re.Match[str]) -> Line:
-    device = match["device"]
-    return replace(
-        line,
-        host=match["host"],
-        pid=int(match["pid"]),
-        local_rank=line.local_rank if device is None else int(device),
-    )
-
-
-def _moment(line: Line, match: re.Match[str]) -> Line:
+def _moment(match: Match[str]) -> Told:
     """Order by month, day and time of day; the year is left out because glog leaves it out."""
-    if line.time is not None:
-        return line
     days = int(match["month"]) * 31 + int(match["day"])
     seconds = int(match["hour"]) * 3600 + int(match["minute"]) * 60 + int(match["second"])
-    fraction = match["fraction"]
-    # torch 2.4 prints a glog fraction without leading zeros filled in: still a fraction.
-    return replace(
-        line, time=days * 86400.0 + seconds + (float("0." + fraction) if fraction else 0.0)
-    )
+    return {"time": days * 86400.0 + seconds + float("0." + (match["fraction"] or "0"))}
 
 
 def _prefix(
     name: str,
     pattern: str,
-    read: Callable[[Line, re.Match[str]], Line] = _unchanged,
+    read: Callable[[Match[str]], Told] = _nothing,
     *,
     names_writer: bool = False,
 ) -> Prefix:
@@ -110,18 +97,23 @@ _ISO = r"\d{4}[-/](?P<month>\d\d)[-/](?P<day>\d\d)[ T]" + _CLOCK
 # Tried in this order at the start of what is left of the line, until none matches.
 PREFIXES: Tuple[Prefix, ...] = (
     # srun --label pads the number on wide jobs; some sites' wrappers print "[12] ".
-    _prefix("srun --label", r"\s{0,6}(?P<task>\d{1,6}):(?: |$)", _task, names_writer=True),
-    _prefix("torch", r"\[rank ?(?P<rank>\d{1,6})\]: ?", _rank, names_writer=True),
-    _prefix("Lightning", r"\[rank: (?P<rank>\d{1,6})\] ?", _rank, names_writer=True),
+    _prefix(
+        "srun --label", r"\s{0,6}(?P<number>\d{1,6}):(?: |$)", _number("task"), names_writer=True
+    ),
+    _prefix("torch", r"\[rank ?(?P<number>\d{1,6})\]: ?", _number("rank"), names_writer=True),
+    _prefix("Lightning", r"\[rank: (?P<number>\d{1,6})\] ?", _number("rank"), names_writer=True),
     # torchrun --tee and --redirects: [<role><local rank>]:
     _prefix(
         "torchrun",
-        r"\[[A-Za-z_]{1,32}(?P<rank>\d{1,4})\]: ?",
-        _local_rank,
+        r"\[[A-Za-z_]{1,32}(?P<number>\d{1,4})\]: ?",
+        _number("local_rank"),
         names_writer=True,
     ),
     _prefix(
-        "Open MPI", r"\[\d{1,6},(?P<rank>\d{1,6})\]<std(?:out|err)>: ?", _rank, names_writer=True
+        "Open MPI",
+        r"\[\d{1,6},(?P<number>\d{1,6})\]<std(?:out|err)>: ?",
+        _number("rank"),
+        names_writer=True,
     ),
     _prefix(
         "ray", r"\([A-Za-z_]\w{0,64}(?:\([^()]{0,64}\))? pid=\d+[^()]{0,80}\) ?", names_writer=True
@@ -164,22 +156,26 @@ def printable(raw: bytes) -> str:
     return _CONTROL.sub("", text.replace("\t", "    ")).rstrip()
 
 
-def peel(line: Line) -> Line:
-    """Take the prefixes off the message, keeping what they say."""
-    rest = line.text
+def peel(text: str) -> Told:
+    """Take the prefixes off a line: return the message as ``text``, and what they say."""
+    told: Told = {}
     label: List[str] = []
+    rest = text
     for _ in range(MAX_PREFIXES):
         for prefix in PREFIXES:
             match = prefix.pattern.match(rest)
             if match is not None and match.end():
-                line = prefix.read(line, match)
-                rest = rest[match.end() :]
-                if prefix.names_writer:
-                    label.append(match.group().strip())
                 break
         else:
             break
-    return replace(line, text=rest.lstrip(), indented=rest[:1].isspace(), label=" ".join(label))
+        rest = rest[match.end() :]
+        news = prefix.read(match)
+        # Of two labels or times the outer one is nearer to the truth, of two hosts the inner one.
+        told.update({key: news[key] for key in news if key not in told or key not in _OUTER})
+        if prefix.names_writer:
+            label.append(match.group().strip())
+    told.update(text=rest.lstrip(), indented=rest[:1].isspace(), label=" ".join(label))
+    return told
 
 
 def utf8(data: bytes) -> bytes:
@@ -201,7 +197,8 @@ class Lines:
         """Return the line that holds this offset, peeled."""
         start, end = self.bounds(offset)
         shown = printable(self.data[start:end])
-        return peel(Line(self.name, self._number(start), start, end, shown, shown))
+        told = peel(shown)
+        return Line(self.name, self._number(start), start, end, shown, **told)  # type: ignore[arg-type]
 
     def bounds(self, offset: int) -> Tuple[int, int]:
         """Return where the line that holds offset starts and ends; carriage returns part too."""

@@ -55,6 +55,10 @@ class Rule:
     def match(self, text: str) -> Optional[re.Match[str]]:
         if self.literals and not any(literal in text for literal in self.literals):
             return None
+        return self.search(text)
+
+    def search(self, text: str) -> Optional[re.Match[str]]:
+        """Match a text that is known to hold one of the literals."""
         for pattern in self.compiled:
             found = pattern.search(text)
             if found is not None:

@@ -33,15 +33,12 @@ GATES: Tuple[bytes, ...] = (
     b"xception",
     b"Traceback (most",
     b"ailed",
-    b"srun: ",
-    b"slurmstepd",
     b"NCCL WARN",
     b"imed out",
     b"atchdog",
     b" signal",
     b"exitcode",
     b"return code",
-    b"terminated with",
     b"ut of memory",
     b"Xid",
     b"ncclCommInit",
@@ -51,10 +48,14 @@ GATES: Tuple[bytes, ...] = (
     b"not found",
     b"No module named",
     b"t open file",
-    b"okeniz",
     b"Assertion `",
     b"No space left",
     b"quota exceeded",
 )
 
-__all__ = ["EXCEPTION_RULE", "GATES", "RULES", "RULE_BY_ID", "Role", "Rule"]
+# Common words that matter beside one rule's message alone: looked for once that rule has matched.
+GATES_BESIDE: Dict[str, Tuple[bytes, ...]] = {
+    "nccl-id-not-received": (b"Running tokenizer", b"Tokenizing"),
+}
+
+__all__ = ["EXCEPTION_RULE", "GATES", "GATES_BESIDE", "RULES", "RULE_BY_ID", "Role", "Rule"]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Optional, Tuple
-
 import pytest
 
 from slurmswift.domain.diagnosis import AttemptFacts, Diagnosis, LogText, diagnose
 from slurmswift.domain.records import End, ExitRecord, Interface, NodeRecord, RankEnd
 
 NODES = ("node01", "node02")
+FAILED_LAUNCHER = End(1, None)
 TIMED_OUT = (
     "RuntimeError: [/x/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 10000ms for recv "
     "operation to complete"
@@ -26,10 +25,10 @@ def traceback(task: int, rank: int, last: str) -> str:
 
 def node_record(
     node: str,
-    *ranks: Tuple[int, Optional[int], Optional[int]],
+    *ranks: tuple[int, int | None, int | None],
     interface: str = "up",
-    launcher: End = End(1, None),
-    fenced: Optional[str] = None,
+    launcher: End = FAILED_LAUNCHER,
+    fenced: str | None = None,
 ) -> NodeRecord:
     """A record with (rank, status, signal) per rank; pids are the same on every node."""
     return NodeRecord(
@@ -49,12 +48,12 @@ def node_record(
 
 
 def exit_record(
-    hint: Optional[str] = "training",
+    hint: str | None = "training",
     *,
     status: int = 1,
-    srun_status: Optional[int] = 1,
-    silent: Tuple[str, ...] = (),
-    message: Optional[str] = None,
+    srun_status: int | None = 1,
+    silent: tuple[str, ...] = (),
+    message: str | None = None,
 ) -> ExitRecord:
     return ExitRecord(status, srun_status, 2, 2 - len(silent), silent, hint, message, 9.0)
 
@@ -215,7 +214,7 @@ def test_the_jobs_own_witness_is() -> None:
     ],
 )
 def test_the_scripts_own_word_decides_where_no_training_ran(
-    hint: str, message: Optional[str], cause: str
+    hint: str, message: str | None, cause: str
 ) -> None:
     diagnosis = diagnosed("", exit_record=exit_record(hint, message=message))
 
@@ -237,8 +236,8 @@ def test_a_node_that_lost_its_files_is_no_cancelled_run() -> None:
 def test_the_agents_term_after_another_nodes_failure_is_not_a_cancel() -> None:
     log = (
         "1: Received 15 death signal, shutting down workers\n"
-        "1: torch.distributed.elastic.multiprocessing.api.SignalException: Process 9 got signal: 15\n"
-        + traceback(0, 1, "KeyError: 'labels'")
+        "1: torch.distributed.elastic.multiprocessing.api.SignalException: Process 9 got signal: 15"
+        "\n" + traceback(0, 1, "KeyError: 'labels'")
     )
 
     assert diagnosed(log).cause == "code-python-exception"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Optional
 
 import pytest
 from hypothesis import given, settings
@@ -15,8 +14,8 @@ from slurmswift.domain.diagnosis import diagnose_text
 PROGRESS = "".join(f"step {n}/90000 loss 1.{n} grad_norm 0.5 tokens 4096\n" for n in range(3000))
 HANDLED = 'Traceback (most recent call last):\n  File "fetch.py", line 3\nOSError: timed out\n'
 WATCHDOG = (
-    "[rank0]:[E321 02:07:08.4 ProcessGroupNCCL.cpp:607] [Rank 0] Watchdog caught collective operation "
-    "timeout: WorkNCCL(SeqNum=1580, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600060 milliseconds\n"
+    "[rank0]:[E321 02:07:08.4 ProcessGroupNCCL.cpp:607] [Rank 0] Watchdog caught collective "
+    "operation timeout: WorkNCCL(SeqNum=1580, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600060\n"
 )
 
 
@@ -28,7 +27,7 @@ WATCHDOG = (
         ("Exception ignored in: <function f>\n" + HANDLED, "FAILED", "unexplained"),
         (WATCHDOG + "MemoryError\n", "FAILED", "mem-host-oom"),
         ("Some text about CUDA out of memory in a data set\n", "FAILED", "unexplained"),
-        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\n", None, "mem-cuda-oom"),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to\n", None, "mem-cuda-oom"),
         ("srun: error: n1: task 3: Out Of Memory\n", "OUT_OF_MEMORY", "mem-host-oom"),
         ("ModuleNotFoundError: No module named 'x'\n", "FAILED", "code-import-env"),
         ("", "TIMEOUT", "sched-time-limit"),
@@ -37,7 +36,7 @@ WATCHDOG = (
         ("", None, "none"),
     ],
 )  # fmt: skip
-def test_a_short_log_has_one_cause(log: str, state: Optional[str], cause: str) -> None:
+def test_a_short_log_has_one_cause(log: str, state: str | None, cause: str) -> None:
     assert diagnose_text(log, state=state).cause == cause
 
 
@@ -96,7 +95,7 @@ def test_of_chained_exceptions_that_none_knows_the_last_is_shown() -> None:
     st.sampled_from([None, "FAILED", "TIMEOUT", "NODE_FAIL", "NEW_WORD", "CANCELLED by 0"]),
 )
 def test_any_bytes_have_a_diagnosis_that_json_can_hold(
-    pieces: "list[bytes]", state: Optional[str]
+    pieces: list[bytes], state: str | None
 ) -> None:
     diagnosis = diagnose_text(b"".join(pieces), state=state)
 

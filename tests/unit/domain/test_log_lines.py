@@ -7,7 +7,7 @@ import pytest
 from slurmswift.domain.log_lines import MAX_LINE_BYTES, Line, Lines, LogText
 
 
-def line_of(text: "str | bytes") -> Line:
+def line_of(text: str | bytes) -> Line:
     return Lines(LogText("log", text if isinstance(text, bytes) else text.encode())).at(0)
 
 
@@ -31,7 +31,7 @@ def line_of(text: "str | bytes") -> Line:
         ("\x1b[31mRuntimeError\x1b[0m: x", {"text": "RuntimeError: x"}),
     ],
 )
-def test_prefixes_tell_the_writer(text: str, expected: "dict[str, object]") -> None:
+def test_prefixes_tell_the_writer(text: str, expected: dict[str, object]) -> None:
     line = line_of(text)
 
     assert {key: getattr(line, key) for key in expected} == expected

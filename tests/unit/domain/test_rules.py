@@ -12,7 +12,7 @@ from slurmswift.domain.diagnosis import diagnose_text
 from slurmswift.domain.log_lines import Lines, LogText
 from slurmswift.domain.policy import POLICY
 from slurmswift.domain.rule import Role, Rule
-from slurmswift.domain.rules import EXCEPTION_RULE, GATES, RULE_BY_ID, RULES
+from slurmswift.domain.rules import EXCEPTION_RULE, GATES, GATES_BESIDE, RULE_BY_ID, RULES
 
 ALL_RULES = (*RULES, EXCEPTION_RULE)
 WITH_CAUSE = {Role.ROOT, Role.SUSPECT, Role.ENDING, Role.CONSEQUENCE}
@@ -64,7 +64,8 @@ def test_a_rule_says_where_its_wording_comes_from(rule: Rule) -> None:
 )
 def test_what_a_rule_knows_passes_the_gate(rule: Rule) -> None:
     """A line without a gate's word is never looked at."""
-    shut_out = [text for text in rule.positive if not any(gate in text.encode() for gate in GATES)]
+    gates = (*GATES, *(gate for beside in GATES_BESIDE.values() for gate in beside))
+    shut_out = [text for text in rule.positive if not any(gate in text.encode() for gate in gates)]
 
     assert shut_out == []
 
