@@ -15,7 +15,7 @@ PROGRESS = "".join(f"step {n}/90000 loss 1.{n} grad_norm 0.5 tokens 4096\n" for 
 HANDLED = 'Traceback (most recent call last):\n  File "fetch.py", line 3\nOSError: timed out\n'
 WATCHDOG = (
     "[rank0]:[E321 02:07:08.4 ProcessGroupNCCL.cpp:607] [Rank 0] Watchdog caught collective "
-    "operation timeout: WorkNCCL(SeqNum=1580, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600060\n"
+    "operation timeout: WorkNCCL(SeqNum=1580, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 60006\n"
 )
 
 
