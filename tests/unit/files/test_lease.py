@@ -77,7 +77,7 @@ def test_a_holder_on_another_host_counts_as_dead_only_by_the_file_servers_clock(
     process = other_holder(tmp_path)
     try:
         # Seen from another host: its pid tells nothing there.
-        monkeypatch.setattr(lease_module.socket, "gethostname", lambda: "another-login-host")
+        monkeypatch.setattr("socket.gethostname", lambda: "another-login-host")
         with Lease(tmp_path).held() as mine:
             assert not mine
         (alive,) = tmp_path.glob("watch.*.alive")
