@@ -1,0 +1,157 @@
+"""Reads a recipe and a profile from their files: all that is wrong with both, at once."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from slurmswift.domain.arguments import is_script
+from slurmswift.domain.planning import undecided
+from slurmswift.domain.profile import Profile, parse_profile
+from slurmswift.domain.recipe import Recipe, parse_recipe
+from slurmswift.domain.schema import Entry, Node, Place, Problems, Scalar, Table
+from slurmswift.errors import Problem, RecipeError
+from slurmswift.files.yaml_text import MAX_BYTES, load_yaml
+
+# Below these, what follows is one key, dots and all: --set launch.arguments.optim.lr=1
+_OPEN = ("launch.arguments", "environment.variables")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A recipe and its profile without an error, and what is worth a second look."""
+
+    recipe: Recipe
+    profile: Profile
+    warnings: tuple[Problem, ...]
+
+
+def read_recipe(path: Path, *, sets: Sequence[str] = (), profile: Path | None = None) -> Loaded:
+    """Return recipe and profile; RecipeError carries every problem of both.
+
+    ``sets``: ``a.b=c`` of the command line, which goes over what the file says.
+    """
+    problems = Problems()
+    read_profile = Profile()
+    tree = _read_tree(path, problems)
+    profile_tree = None if profile is None else _read_tree(profile, problems)
+    for text in sets:
+        tree = _set(tree, text, problems)
+    if profile_tree is not None:
+        read_profile = parse_profile(profile_tree, problems)
+    if tree is None:
+        raise RecipeError(problems.errors)
+    recipe = parse_recipe(tree, problems)
+    _check_files(recipe, path.resolve().parent, problems)
+    problems.found += undecided(recipe, read_profile)
+    if problems.errors:
+        raise RecipeError(_in_order(problems))
+    return Loaded(recipe, read_profile, problems.warnings)
+
+
+def _in_order(problems: Problems) -> tuple[Problem, ...]:
+    """Errors and warnings as a reader meets them: by file, then by line."""
+
+    def key(problem: Problem) -> tuple[str, int]:
+        place = problem.where.split(": ")[0]
+        name, _, line = place.rpartition(":")
+        return (name, int(line)) if line.isdigit() else (place, 0)
+
+    return tuple(sorted(problems.found, key=key))
+
+
+def _read_tree(path: Path, problems: Problems) -> Table | None:
+    text = _read_text(path, problems)
+    if text is None:
+        return None
+    found = len(problems.found)
+    tree = load_yaml(text, str(path), problems)
+    if tree is None or (isinstance(tree, Scalar) and tree.is_null):
+        if len(problems.found) == found:
+            problems.add(Place(str(path), 1), "", "is empty", "write as the first line: schema: 1")
+        return None
+    if not isinstance(tree, Table):
+        problems.add(tree.place, "", "holds no keys", "write 'key: value' lines")
+        return None
+    return tree
+
+
+def _read_text(path: Path, problems: Problems) -> str | None:
+    """Return a regular file's text; a pipe or device could block or never end."""
+    place = Place(str(path))
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        problems.add(place, "", f"cannot be read: {error.strerror}", "look at the path")
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            problems.add(place, "", "is not a regular file", "name the recipe's file")
+            return None
+        raw = file.read(MAX_BYTES + 1)
+    if len(raw) > MAX_BYTES:
+        problems.add(place, "", f"is larger than {MAX_BYTES // 1024} KiB", "write a smaller file")
+        return None
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        problems.add(Place(str(path), line), "", "is not UTF-8 text", "save the file as UTF-8")
+        return None
+
+
+def _set(tree: Table | None, text: str, problems: Problems) -> Table | None:
+    """Return the tree with one ``a.b=c`` of the command line in it."""
+    name, equals, value = text.partition("=")
+    place = Place(f"--set {name}")
+    keys = _keys(name)
+    if not equals or not all(keys):
+        problems.add(
+            Place(f"--set {text}"), "", "is not KEY=VALUE", "write it like sbatch.time=1:00:00"
+        )
+        return tree
+    node: Node | None = Scalar(value, place)
+    if value.startswith(("[", "{")):
+        node = load_yaml(value, str(place), problems)
+    if tree is None or node is None:
+        return tree
+    return _with(tree, keys, node, place)
+
+
+def _keys(name: str) -> tuple[str, ...]:
+    for prefix in _OPEN:
+        if name.startswith(f"{prefix}."):
+            return (*prefix.split("."), name[len(prefix) + 1 :])
+    return tuple(name.split("."))
+
+
+def _with(table: Table, keys: tuple[str, ...], node: Node, place: Place) -> Table:
+    key, *rest = keys
+    if rest:
+        entry = table.get(key)
+        inner = entry.value if entry is not None and isinstance(entry.value, Table) else None
+        node = _with(inner or Table((), place), tuple(rest), node, place)
+    return table.replaced(Entry(key, place, node))
+
+
+def _check_files(recipe: Recipe, folder: Path, problems: Problems) -> None:
+    """Note a script that is not there: the queue is a bad place to find that out."""
+    command = recipe.launch.command
+    if not is_script(command) or "{" in command[0]:
+        return
+    script = folder / command[0]
+    place = dict(recipe.places)["launch.command"]
+    if script.is_dir():
+        problems.add(place, "launch.command", f"{script} is a folder", "name the script in it")
+    elif not script.is_file():
+        beside = sorted(path.name for path in folder.glob("*.py"))[:5]
+        there = f"; beside the recipe are: {', '.join(beside)}" if beside else ""
+        problems.add(
+            place,
+            "launch.command",
+            f"{script} does not exist",
+            f"write the script's path as seen from the recipe's folder{there}",
+        )
