@@ -270,3 +270,20 @@ def test_the_json_has_the_keys_that_are_promised() -> None:
         "remedy": told["remedy"],
         "rule": "python-exception",
     }
+
+
+def test_two_nodes_with_the_same_process_ids_are_told_apart() -> None:
+    """Each node has a pid space of its own: pid 101 is rank 1 here and rank 3 there."""
+    table = (
+        "{task}:   rank      : {rank} (local_rank: 1)\n{task}:   exitcode  : {code} (pid: 101)\n"
+    )
+    killed = "1: failed (exitcode: -9) local_rank: 1 (pid: 101) of binary: python\n"
+    log = table.format(task=0, rank=1, code=-15) + killed + table.format(task=1, rank=3, code=-9)
+
+    diagnosis = diagnosed(log)
+
+    assert (diagnosis.cause, diagnosis.rank, diagnosis.node) == (
+        "comm-remote-peer-lost",
+        3,
+        "node02",
+    )

@@ -113,3 +113,34 @@ def test_a_long_log_is_read_in_time_that_grows_with_its_size() -> None:
     seconds(1)
 
     assert seconds(80) < 40 * max(seconds(8), 0.02)
+
+
+def test_code_that_a_traceback_quotes_is_not_what_happened() -> None:
+    log = (
+        "Traceback (most recent call last):\n"
+        '  File "a.py", line 1, in load\n'
+        "    check(path) or fail('failed finding central directory')\n"
+        "KeyError: 'x'\n"
+    )
+
+    diagnosis = diagnose_text(log, state="FAILED")
+
+    assert (diagnosis.cause, diagnosis.evidence[0].line) == ("code-python-exception", 4)
+
+
+@pytest.mark.parametrize(
+    ("log", "cause"),
+    [
+        (
+            "OSError: [Errno 28] No space left on device\n"
+            "RuntimeError: DataLoader worker (pid 5) is killed by signal: Bus error. It is\n",
+            "mem-shm-exhausted",
+        ),
+        (
+            HANDLED + "slurmstepd: error: Detected 1 oom_kill event in StepId=9.0.\n",
+            "mem-host-oom",
+        ),
+    ],
+)
+def test_what_another_message_explains_gives_way_to_it(log: str, cause: str) -> None:
+    assert diagnose_text(log, state="FAILED").cause == cause
