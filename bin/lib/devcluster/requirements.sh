@@ -36,7 +36,7 @@ forbid_service_starts() {
 install_packages() { # PACKAGE...
     local -a install=(apt-get install --yes --no-install-recommends "$@")
     local -x DEBIAN_FRONTEND=noninteractive
-    say "installing Debian packages: $*"
+    warn "installing Debian packages: $*"
     forbid_service_starts
     if ! "${install[@]}" >"$INSTALL_LOG" 2>&1; then
         { apt-get update && "${install[@]}"; } >>"$INSTALL_LOG" 2>&1 ||
