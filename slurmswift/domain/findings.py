@@ -181,10 +181,12 @@ def _exceptions(lines: Lines, candidates: Dict[int, Line]) -> Mapping[int, _Rais
         if followed is None:
             continue
         last, frames = followed
-        if _said_before(lines, head).startswith(_IGNORED):
+        before = _said_before(lines, head)
+        introduction = before.text if before is not None else ""
+        if introduction.startswith(_IGNORED):
             candidates.pop(last.start, None)
             continue
-        chained = _said_before(lines, head).startswith(_CHAINED)
+        chained = introduction.startswith(_CHAINED)
         chain = chain_of.get(head.label, last.start) if chained else last.start
         chain_of[head.label] = chain
         candidates.setdefault(last.start, last)
@@ -209,16 +211,14 @@ def _follow(lines: Lines, head: Line, candidates: Dict[int, Line]) -> Optional[T
     return None
 
 
-def _said_before(lines: Lines, head: Line) -> str:
+def _said_before(lines: Lines, line: Line) -> Optional[Line]:
     """Return what the same writer said right before."""
-    before: Optional[Line] = lines.before(head)
+    before: Optional[Line] = lines.before(line)
     for _ in range(MAX_LINES_BACK):
-        if before is None:
-            break
-        if before.label == head.label and before.text:
-            return before.text
+        if before is None or (before.label == line.label and before.text):
+            return before
         before = lines.before(before)
-    return ""
+    return None
 
 
 def _frames_above(lines: Lines, line: Line) -> str:
@@ -282,17 +282,18 @@ def _finding(lines: Lines, index: int, line: Line, rule: Rule, match: re.Match[s
 
 def _table_entry(lines: Lines, finding: Finding) -> Finding:
     """Read the rank and host that torchrun's failure table gives above the exit code."""
-    line: Optional[Line] = finding.line
-    for _ in range(4):
-        line = lines.before(line) if line is not None else None
-        if line is None:
-            break
-        rank, host = _TABLE_RANK.match(line.text), _TABLE_HOST.match(line.text)
-        if rank is not None:
-            finding = replace(finding, rank=int(rank[1]), local_rank=int(rank[2]))
-        if host is not None:
-            return replace(finding, node=None if host[1] == "localhost" else host[1])
-    return finding
+    line = _said_before(lines, finding.line)
+    rank = _TABLE_RANK.match(line.text) if line is not None else None
+    if line is None or rank is None:
+        return finding
+    above = _said_before(lines, line)
+    host = _TABLE_HOST.match(above.text) if above is not None else None
+    return replace(
+        finding,
+        rank=int(rank[1]),
+        local_rank=int(rank[2]),
+        node=host[1] if host is not None and host[1] != "localhost" else None,
+    )
 
 
 def _mark_survived(lines: Lines, found: Sequence[Finding]) -> Tuple[Finding, ...]:

@@ -132,8 +132,10 @@ def test_code_that_a_traceback_quotes_is_not_what_happened() -> None:
     ("log", "cause"),
     [
         (
-            "OSError: [Errno 28] No space left on device\n"
-            "RuntimeError: DataLoader worker (pid 5) is killed by signal: Bus error. It is\n",
+            (
+                "OSError: [Errno 28] No space left on device\n"
+                "RuntimeError: DataLoader worker (pid 5) is killed by signal: Bus error. It is\n"
+            ),
             "mem-shm-exhausted",
         ),
         (
