@@ -23,12 +23,15 @@ find_python() {
 
 install_debian() { # PACKAGE...: True where Debian's packages could be installed
     ((EUID == 0)) && command -v apt-get >/dev/null || return 1
-    say "installing Debian packages: $*"
     local -x DEBIAN_FRONTEND=noninteractive
+    local -a install=(apt-get install -qq --yes --no-install-recommends "$@")
+    local words
+    say "installing Debian packages: $*"
     # A fresh machine has no lists of packages, or old ones.
-    apt-get install -qq --yes --no-install-recommends "$@" >/dev/null 2>&1 </dev/null || {
-        apt-get update -qq </dev/null && apt-get install -qq --yes --no-install-recommends "$@" </dev/null
-    } >&2
+    words=$({ "${install[@]}" || { apt-get update -qq && "${install[@]}"; }; } 2>&1 </dev/null) || {
+        say "apt-get could not: $(tail -n 2 <<<"$words")"
+        return 1
+    }
 }
 
 make_venv() {
