@@ -29,6 +29,7 @@ _QUOTED_CODE = ("raise ", 'File "', "return ", "self.", "assert ")
 _LOG_LEVELS = ("INFO", "WARNING", "ERROR", "DEBUG", "CRITICAL", "WARN", "FATAL", "NOTE")
 _TABLE_RANK = re.compile(r"rank +: (\d+) \(local_rank: (\d+)\)")
 _TABLE_HOST = re.compile(r"host +: (\S+)")
+_TABLE_LINES = 6  # two apart, with room for a progress bar in between
 
 # What a training prints while it is well. After this much of it, an error before it was survived.
 _PROGRESS = re.compile(
@@ -282,18 +283,17 @@ def _finding(lines: Lines, index: int, line: Line, rule: Rule, match: re.Match[s
 
 def _table_entry(lines: Lines, finding: Finding) -> Finding:
     """Read the rank and host that torchrun's failure table gives above the exit code."""
-    line = _said_before(lines, finding.line)
-    rank = _TABLE_RANK.match(line.text) if line is not None else None
-    if line is None or rank is None:
-        return finding
-    above = _said_before(lines, line)
-    host = _TABLE_HOST.match(above.text) if above is not None else None
-    return replace(
-        finding,
-        rank=int(rank[1]),
-        local_rank=int(rank[2]),
-        node=host[1] if host is not None and host[1] != "localhost" else None,
-    )
+    line: Optional[Line] = finding.line
+    for _ in range(_TABLE_LINES):
+        line = _said_before(lines, line)
+        if line is None:
+            break
+        rank, host = _TABLE_RANK.match(line.text), _TABLE_HOST.match(line.text)
+        if rank is not None:
+            finding = replace(finding, rank=int(rank[1]), local_rank=int(rank[2]))
+        if host is not None:
+            return replace(finding, node=None if host[1] == "localhost" else host[1])
+    return finding
 
 
 def _mark_survived(lines: Lines, found: Sequence[Finding]) -> Tuple[Finding, ...]:
