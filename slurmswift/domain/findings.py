@@ -283,11 +283,12 @@ def _finding(lines: Lines, index: int, line: Line, rule: Rule, match: re.Match[s
 
 def _table_entry(lines: Lines, finding: Finding) -> Finding:
     """Read the rank and host that torchrun's failure table gives above the exit code."""
-    line: Optional[Line] = finding.line
+    line = finding.line
     for _ in range(_TABLE_LINES):
-        line = _said_before(lines, line)
-        if line is None:
+        above = _said_before(lines, line)
+        if above is None:
             break
+        line = above
         rank, host = _TABLE_RANK.match(line.text), _TABLE_HOST.match(line.text)
         if rank is not None:
             finding = replace(finding, rank=int(rank[1]), local_rank=int(rank[2]))
