@@ -72,14 +72,15 @@ in_host() { (become_in_host "$@"); }
 # dies with nsenter.
 become_in_host() {
     local name=$1 pid
-    local -a namespaces=(--net --uts --ipc --mount --pid)
+    # --root: in a chroot, the root of a mount namespace is not that of its processes.
+    local -a namespaces=(--net --uts --ipc --mount --pid --root)
     shift
     pid=$(host_pid "$name") || fail "$name is off; turn it on with: devcluster revive $name"
     [[ $TRACKING != cgroup ]] || namespaces+=(--cgroup)
     exec 8>&- 9>&-
     # shellcheck disable=SC2016  # expanded in the host
     exec nsenter --target "$pid" "${namespaces[@]}" setpriv --pdeathsig KILL \
-        env SLURM_CONF="$ROOT/etc/slurm.conf" SLURMSWIFT_PROFILE="$ROOT/etc/profile.yaml" \
+        env --chdir=/ SLURM_CONF="$ROOT/etc/slurm.conf" SLURMSWIFT_PROFILE="$ROOT/etc/profile.yaml" \
         DEVCLUSTER_ROOT="$ROOT" HOSTNAME="$name" \
         bash -c 'cd -- "$1" 2>/dev/null || cd /; shift; exec "$@"' devcluster-exec "$PWD" "$@"
 }
@@ -89,7 +90,7 @@ daemon_in_host() {
     local name=$1 log=$2 pid
     shift 2
     pid=$(host_pid "$name") || fail "$name is off"
-    (cd / && exec setsid nsenter --target "$pid" --net --uts --ipc --mount --pid \
+    (cd / && exec setsid nsenter --target "$pid" --net --uts --ipc --mount --pid --root \
         env -u DEVCLUSTER_ROOT SLURM_CONF="$ROOT/etc/slurm.conf" "$@") \
         >>"$log" 2>&1 </dev/null 8>&- 9>&- &
     disown # its end is no news to this shell
