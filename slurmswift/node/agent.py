@@ -20,7 +20,7 @@ from slurmswift.node.beat import Beat
 from slurmswift.node.fence import Fence
 from slurmswift.node.interface import link_state
 from slurmswift.node.launcher import Launcher, launch_environment
-from slurmswift.node.peers import report_failure, reported_failure, silent_neighbour
+from slurmswift.node.peers import PeerWatch, report_failure
 from slurmswift.node.processes import become_subreaper, kill_below
 from slurmswift.node.ranks import RankWatch, split_wait_status
 from slurmswift.node.term import TermRelay
@@ -73,8 +73,14 @@ class Agent:
         self._fenced: Optional[str] = None
         self._started_at = time.time()
         self._term = TermRelay(os.environ, delay=self._periods.term)
-        self._peer_failed_at: Optional[float] = None
-        self._peer_term_sent = False
+        self._peers = PeerWatch(
+            attempt,
+            self._start.nodes,
+            node,
+            silence=self._periods.neighbour,
+            grace=self._periods.peer,
+            term_grace=self._periods.peer_term,
+        )
         self._record_lock = threading.Lock()
         self._recorded = False
         self._beat = Beat(
@@ -132,7 +138,7 @@ class Agent:
             if now >= next_look:
                 self._look()
                 next_look = now + self._periods.look
-            if self._out_of_time(now, launcher):
+            if self._term.out_of_time(launcher) or self._peers.out_of_time(launcher):
                 break
             self._ranks.wait(self._periods.poll)
             self._collect()
@@ -140,12 +146,9 @@ class Agent:
 
     def _look(self) -> None:
         self._fenced = self._fenced or self._why_fenced()
-        if self._peer_failed_at is not None:
-            return
-        failure = self._peers_failure()
+        failure = self._peers.look()
         if failure is not None:
-            self._peer_failed_at = time.monotonic()
-            self._say(f"another node has failed: {failure}")
+            self._say(f"another node has failed: {failure}; the launcher here follows soon")
 
     def _why_fenced(self) -> Optional[str]:
         try:
@@ -154,33 +157,6 @@ class Agent:
             # A file system that cannot be read now: the beat's own clock is the limit.
             self._say(f"could not look at the run directory: {error}")
             return None
-
-    def _peers_failure(self) -> Optional[str]:
-        try:
-            failure = reported_failure(self._attempt, self._node)
-            if failure is None:
-                failure = silent_neighbour(
-                    self._attempt,
-                    self._start.nodes,
-                    self._node,
-                    silent_seconds=self._periods.neighbour,
-                )
-        except OSError:
-            return None
-        return failure
-
-    def _out_of_time(self, now: float, launcher: Launcher) -> bool:
-        """After Slurm's TERM, and after another node's failure, the launcher's time is limited."""
-        if self._term.out_of_time(launcher):
-            return True
-        if self._peer_failed_at is None:
-            return False
-        since = now - self._peer_failed_at
-        if since > self._periods.peer and not self._peer_term_sent:
-            self._peer_term_sent = True
-            self._say(f"ends the launcher here, {since:.0f} s after another node has failed")
-            launcher.terminate(signal.SIGTERM)
-        return since > self._periods.peer + self._periods.peer_term
 
     def _collect(self) -> None:
         """Wait for every child that is over: the launcher, and orphans that became ours."""

@@ -93,7 +93,7 @@ class JobScript:
         (run_dir / "node.pyz").write_bytes(node_bundle())
         (run_dir / "job.sbatch").write_text(render(template, run_dir, command, **values))
         tools = run_dir.parent / "tools"
-        tools.mkdir()
+        tools.mkdir(exist_ok=True)
         (tools / "srun").write_text(SRUN)
         (tools / "srun").chmod(0o755)
         return cls(run_dir, tools)

@@ -19,6 +19,7 @@ from slurmswift.node.processes import descendants
 from tests.support.checkpoint_folder import save
 from tests.support.job_script import JobScript, render
 from tests.support.run_folder import age, grant_to
+from tests.test_architecture import python_of_version
 
 TRAINING = """\
 #!/bin/bash
@@ -247,6 +248,20 @@ def test_without_a_new_enough_python_bash_writes_the_record(tmp_path: Path) -> N
     assert (status, ended.status, ended.cause_hint) == (1, 1, "no-python")
     assert ended.message == (f"no Python 3.8 or newer among: {old}; name it by launch.python")
     assert ended.nodes_expected == 2
+
+
+def test_all_of_it_runs_on_python_3_8(tmp_path: Path) -> None:
+    python = python_of_version("3.8")
+    if python is None:
+        pytest.skip("no Python 3.8 on this machine")
+    training = tmp_path / "train"
+    training.write_text(TRAINING)
+    script = JobScript.make(tmp_path / WEIRD, ["bash", str(training)], python=python)
+    whole = save(script.run_dir / "output", 4)
+    status, _ = script.run("1", environment={"TRAINING": "exit 3"})
+
+    assert (status, started(script)[0]) == (3, f"n1 resumes from [{whole}]")
+    assert script.record("001-7", "exit.json")["nodes_reported"] == 2
 
 
 def ready(script: JobScript, job: subprocess.Popen[str]) -> None:
