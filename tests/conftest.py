@@ -36,12 +36,12 @@ def _guarded(
     nowhere = tmp_path_factory.getbasetemp() / "nowhere"
     for name in [name for name in os.environ if name.startswith("XDG_")]:
         monkeypatch.delenv(name)
-    monkeypatch.delenv("SLURMSWIFT_PROFILE", raising=False)
     monkeypatch.delenv("SLURMSWIFT_RUNS", raising=False)
     monkeypatch.setenv("HOME", str(nowhere))
     if request.node.get_closest_marker("cluster") is None:
         for name in [name for name in os.environ if name.startswith(("SLURM_", "SBATCH_"))]:
             monkeypatch.delenv(name)
+        monkeypatch.delenv("SLURMSWIFT_PROFILE", raising=False)
         monkeypatch.setenv("SLURMSWIFT_STATE", str(nowhere))
         monkeypatch.setenv("SLURM_CONF", str(nowhere / "slurm.conf"))
         monkeypatch.setenv("PATH", str(no_slurm), prepend=os.pathsep)
