@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import shlex
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import SimpleNamespace
-
-import jinja2
+from typing import Any
 
 from slurmswift.atomic import read_json
+from slurmswift.domain.plan import Plan, RestartPolicy
 from slurmswift.files.bundle import node_bundle
+from slurmswift.files.templates import render_script
 from tests.support.run_folder import make_run
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
@@ -25,6 +24,33 @@ PLAIN = """\
   exec "${COMMAND[@]}" ${ARGUMENTS[@]+"${ARGUMENTS[@]}"} "$RESUME_FROM"
 {% endblock %}
 """
+
+PLAN = Plan(
+    run_id="",
+    name="tested",
+    run_dir="",
+    output_dir="",
+    cluster="testcluster",
+    chdir="/",
+    sbatch=(("nodes", "2"), ("job-name", "tested")),
+    nodes=2,
+    framework="torchrun",
+    template="torchrun",
+    python=sys.executable,
+    command=(),
+    arguments=(),
+    processes_per_node=2,
+    interface="",
+    variables=(),
+    modules=(),
+    setup="",
+    checkpoint_directory="",
+    checkpoint_format="auto",
+    resume_flag="--resume_from_checkpoint",
+    restart=RestartPolicy(50),
+    profile="",
+    origins=(),
+)
 
 SRUN = """\
 #!/bin/bash
@@ -44,37 +70,17 @@ exit "$worst"
 """
 
 
-def render(template: str, run_dir: Path, command: list[str], **values: object) -> str:
-    plan = {
-        "sbatch": ["--nodes=2"],
-        "run_id": run_dir.name,
-        "run_dir": run_dir,
-        "output_dir": run_dir / "output",
-        "cluster": "testcluster",
-        "framework": "torchrun",
-        "python": sys.executable,
-        "processes_per_node": 2,
-        "interface": "",
-        "checkpoint_directory": run_dir / "output",
-        "resume_flag": "--resume_from_checkpoint",
-        "command": command,
-        "arguments": [],
-        "variables": [],
-        **values,
-    }
-    environment = jinja2.Environment(
-        loader=jinja2.ChoiceLoader(
-            [jinja2.FileSystemLoader(TEMPLATES), jinja2.DictLoader({"plain.sbatch.j2": PLAIN})]
-        ),
-        undefined=jinja2.StrictUndefined,
-        autoescape=False,  # noqa: S701 - a shell script
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters["sh"] = lambda value: shlex.quote(str(value))
-    environment.filters["directive"] = str
-    return environment.get_template(f"{template}.sbatch.j2").render(plan=SimpleNamespace(**plan))
+def render(template: str, run_dir: Path, command: list[str], **values: Any) -> str:
+    """The script of a plan of two nodes; ``plain`` names the template of this module."""
+    if template == "plain":
+        folder = run_dir.parent / "templates"
+        folder.mkdir(exist_ok=True)
+        template = str(folder / "plain.sbatch.j2")
+        Path(template).write_text(PLAIN)
+    plan = replace(PLAN, template=template, run_id="tested-250101-abcde", run_dir=str(run_dir))
+    folders = {"output_dir": f"{run_dir}/output", "checkpoint_directory": f"{run_dir}/output"}
+    plan = replace(plan, command=tuple(command), **{**folders, **values})
+    return render_script(plan, [TEMPLATES]).text
 
 
 @dataclass(frozen=True)
@@ -87,7 +93,7 @@ class JobScript:
 
     @classmethod
     def make(
-        cls, run_dir: Path, command: list[str], *, template: str = "plain", **values: object
+        cls, run_dir: Path, command: list[str], *, template: str = "plain", **values: Any
     ) -> JobScript:
         make_run(run_dir)
         (run_dir / "node.pyz").write_bytes(node_bundle())

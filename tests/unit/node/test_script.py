@@ -367,7 +367,7 @@ def test_outside_a_job_it_says_how_to_submit_it(script: JobScript) -> None:
 @pytest.mark.parametrize("template", ["torchrun", "plain"])
 def test_bash_and_shellcheck_accept_it(template: str, tmp_path: Path) -> None:
     path = tmp_path / "job.sbatch"
-    path.write_text(render(template, tmp_path / WEIRD, ["train.py"], arguments=["a b", "$x"]))
+    path.write_text(render(template, tmp_path / WEIRD, ["train.py"], arguments=("a b", "$x")))
     subprocess.run(["/bin/bash", "-n", str(path)], check=True)
     shellcheck = shutil.which("shellcheck")
     if shellcheck:
