@@ -7,7 +7,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from slurmswift.checkpoints import list_checkpoints, newest_whole
+from slurmswift.checkpoints import find_resume_point
 from slurmswift.domain.diagnosis import AttemptFacts, Diagnosis, LogText, diagnose
 from slurmswift.domain.phase import Over
 from slurmswift.domain.records import ExitRecord, StartRecord
@@ -82,7 +82,7 @@ def newest_checkpoint(folder: Path) -> KnownCheckpoint | None:
     """Return the newest whole checkpoint below the folder, None where there is none."""
     if not folder.is_dir():
         return None
-    found = newest_whole(list_checkpoints(str(folder)))
+    found = find_resume_point(str(folder)).checkpoint
     return None if found is None else KnownCheckpoint(str(found.path), found.step)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from slurmswift.app import restart
+from slurmswift.app.adoption import adopt_restarts, follow_the_grant
 from slurmswift.app.chronicle import Chronicle
-from slurmswift.app.facts import AttemptStory, attempt_story, newest_checkpoint
+from slurmswift.app.ends import attempt_end, record_end
+from slurmswift.app.facts import AttemptStory, attempt_story
 from slurmswift.app.tools import Tools
 from slurmswift.domain import policy
 from slurmswift.domain.job import JobState, QueueRow
@@ -24,8 +25,7 @@ from slurmswift.domain.phase import (
     Restarted,
     phase_of,
 )
-from slurmswift.domain.plan import Plan
-from slurmswift.domain.run import AttemptEnd, AvoidedNode, RunState
+from slurmswift.domain.run import AvoidedNode
 from slurmswift.files.run_directory import RunDirectory
 
 # sacct and squeue may both be behind; a job is given up for lost only after Slurm itself would
@@ -51,6 +51,8 @@ class Turn:
             state.status is RunStatus.HELD and run.stop_requested()
         ):
             return None
+        follow_the_grant(chronicle, now)
+        state = chronicle.state
         if state.job_id is None or (state.intent and state.intent.kind == "submit"):
             restart.settle_submission(chronicle, self.tools, self.look, now)
         else:
@@ -101,52 +103,14 @@ class Turn:
         chronicle.move(RunStatus.RUNNING if running else RunStatus.PENDING, reason, now)
 
     def _adopt(self, chronicle: Chronicle, row: QueueRow, now: float) -> None:
-        """Slurm restarted the job by itself: account for the attempt that ended, follow the new."""
-        state = chronicle.state
-        if state.intent is not None and state.intent.kind == "requeue":
+        """A requeue of ours took effect, or Slurm restarted the job by itself."""
+        intent = chronicle.state.intent
+        if intent is not None and intent.kind == "requeue":
             restart.finish_requeue(chronicle, self.tools, now)
             return
-        over = Over(JobState.REQUEUED, in_queue=True)
-        earlier = self._earlier_attempt(state)
-        if earlier is not None:
-            over = earlier
-        self._conclude_adopted(chronicle, over, row, now)
-
-    def _earlier_attempt(self, state: RunState) -> Over | None:
-        """The row of the attempt before the newest one, where accounting kept it."""
-        if not isinstance(self.look.accounts, tuple):
-            return None
-        rows = [row for row in self.look.accounts if row.job_id == state.job_id and not row.step]
-        if len(rows) < 2:  # noqa: PLR2004 - the new attempt's row, and one before it
-            return None
-        row = rows[-2]
-        code = (row.exit_code.status, row.exit_code.signal)
-        return Over(row.state, code, row.cancelled_by, nodes=row.nodes, in_queue=True)
-
-    def _conclude_adopted(
-        self, chronicle: Chronicle, over: Over, row: QueueRow, now: float
-    ) -> None:
-        state = chronicle.state
-        already = state.ends and (state.ends[-1].job_id, state.ends[-1].restart_count) == (
-            state.job_id,
-            state.restart_count,
-        )
-        if not already:
-            story = attempt_story(chronicle.run, str(state.job_id), state.restart_count, over)
-            end = _attempt_end(state, story, over, chronicle.run.read_plan(), now)
-            end = replace(
-                end, decision="adopt", reason="Slurm put the job back in the queue itself"
-            )
-            self._record(chronicle, end, story, over)
-        chronicle.save(
-            replace(
-                chronicle.state,
-                restart_count=row.restart_count,
-                intent=None,
-                not_before=None,
-                job_state=row.state.value,
-            )
-        )
+        adopt_restarts(chronicle, self.look, row, now)
+        if row.state is JobState.PENDING and not chronicle.run.stop_requested():
+            restart.hasten(chronicle, self.tools, row, now)
         self._live(chronicle, row, now)
 
     def _missing(self, chronicle: Chronicle, now: float) -> None:
@@ -184,18 +148,18 @@ class Turn:
         state = chronicle.state
         plan = chronicle.run.read_plan()
         story = attempt_story(chronicle.run, str(state.job_id), state.restart_count, over)
-        end = _attempt_end(state, story, over, plan, now)
+        end = attempt_end(chronicle, story, over, restart_count=state.restart_count, now=now)
         verdict = _owners_or_done(chronicle.run, story, over)
         if verdict is not None:
             status, decision, reason = verdict
-            self._record(chronicle, replace(end, decision=decision, reason=reason), story, over)
+            record_end(chronicle, replace(end, decision=decision, reason=reason), story, over)
             chronicle.move(status, reason, now)
             return
         limits = policy.Limits(plan.restart.max_restarts, plan.restart.budgets)
         choice = policy.decide((*state.counted_ends, end), limits, state.restarts)
         if isinstance(choice, policy.Resume):
             end = replace(end, decision="resume", reason=choice.why)
-            self._record(chronicle, end, story, over)
+            record_end(chronicle, end, story, over)
             avoid = tuple(
                 AvoidedNode(node, end.evidence or end.cause, now) for node in choice.avoid
             )
@@ -208,30 +172,11 @@ class Turn:
             )
             chronicle.move(RunStatus.RESTARTING, choice.why, now)
         elif isinstance(choice, policy.Stop):
-            self._record(chronicle, replace(end, decision="stop", reason=choice.why), story, over)
+            record_end(chronicle, replace(end, decision="stop", reason=choice.why), story, over)
             chronicle.move(RunStatus.FAILED, choice.why, now)
         else:
-            self._record(chronicle, replace(end, decision="hold", reason=choice.why), story, over)
+            record_end(chronicle, replace(end, decision="hold", reason=choice.why), story, over)
             chronicle.move(RunStatus.HELD, choice.why, now)
-
-    def _record(
-        self, chronicle: Chronicle, end: AttemptEnd, story: AttemptStory, over: Over
-    ) -> None:
-        # The journal first: the state may be lost to a kill, and is then concluded again.
-        chronicle.decided(end, story.diagnosis, _observation_words(over, story), story.missing)
-        state = chronicle.state
-        checkpoint = state.checkpoint
-        if end.progress:
-            checkpoint = newest_checkpoint(_checkpoint_folder(chronicle.run.read_plan()))
-        chronicle.save(
-            replace(
-                state,
-                ends=(*state.ends, end),
-                attempt=max(end.attempt, state.attempt),
-                job_state=end.slurm_state,
-                checkpoint=checkpoint,
-            )
-        )
 
 
 def _owners_or_done(
@@ -248,46 +193,3 @@ def _owners_or_done(
         reason = f"cancelled by uid {over.cancelled_by}, not by its owner: ask before resuming"
         return RunStatus.HELD, "hold", reason
     return RunStatus.CANCELLED, "cancel", "its owner cancelled the job"
-
-
-def _attempt_end(
-    state: RunState, story: AttemptStory, over: Over, plan: Plan, now: float
-) -> AttemptEnd:
-    newest = newest_checkpoint(_checkpoint_folder(plan))
-    known = state.checkpoint.step if state.checkpoint else -1
-    diagnosis = story.diagnosis
-    first = diagnosis.evidence[0] if diagnosis.evidence else None
-    return AttemptEnd(
-        attempt=story.directory.number if story.directory else 0,
-        epoch=state.epoch,
-        job_id=str(state.job_id),
-        restart_count=state.restart_count,
-        slurm_state=over.state.value,
-        cause=diagnosis.cause,
-        category=diagnosis.category,
-        node=diagnosis.node,
-        rank=diagnosis.rank,
-        evidence=f"{first.file}:{first.line}: {first.text}" if first else "",
-        remedy=diagnosis.remedy,
-        rule=diagnosis.rule,
-        transient=diagnosis.transient,
-        step=newest.step if newest else None,
-        progress=newest is not None and newest.step > known,
-        seconds=story.seconds,
-        decision="",
-        reason="",
-        at=now,
-    )
-
-
-def _checkpoint_folder(plan: Plan) -> Path:
-    return Path(plan.checkpoint_directory)
-
-
-def _observation_words(over: Over, story: AttemptStory) -> str:
-    code = "" if over.exit_code is None else " {}:{}".format(*over.exit_code)
-    words = f"Slurm: {over.state.value}{code}"
-    if story.exit is None:
-        return f"{words}; the attempt left no exit record"
-    hint = f" ({story.exit.cause_hint})" if story.exit.cause_hint else ""
-    return f"{words}; its own record: status {story.exit.status}{hint}"

@@ -1,0 +1,87 @@
+"""Accounts for what others started: Slurm's own restarts, and jobs that a person submitted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from slurmswift.app.chronicle import Chronicle
+from slurmswift.app.ends import attempt_end, record_end
+from slurmswift.app.facts import attempt_story
+from slurmswift.domain import policy
+from slurmswift.domain.job import AccountRow, JobState, QueueRow
+from slurmswift.domain.observation import Look, Unknown
+from slurmswift.domain.phase import Over
+from slurmswift.domain.run import AttemptEnd, AvoidedNode, RunState
+
+
+def adopt_restarts(chronicle: Chronicle, look: Look, row: QueueRow, now: float) -> None:
+    """The job's restart counter rose without us: write down each attempt that ended, and follow.
+
+    The restarts count in the budgets like ours do; the gate, which knows how many attempts may
+    start, stops a job that Slurm would restart for ever.
+    """
+    state = chronicle.state
+    rows = _rows_of(look, state.job_id)
+    for count in range(state.restart_count, row.restart_count):
+        if not _already_ended(chronicle.state, count):
+            _conclude(chronicle, _over(rows, row.restart_count - count), count, now)
+    chronicle.save(
+        replace(
+            chronicle.state,
+            restart_count=row.restart_count,
+            intent=None,
+            not_before=None,
+            job_state=row.state.value,
+        )
+    )
+
+
+def follow_the_grant(chronicle: Chronicle, now: float) -> None:
+    """A person submitted the script by hand, and it took the next epoch: that job is the run's."""
+    state = chronicle.state
+    grant = chronicle.run.read_grant()
+    if grant is None or grant.epoch <= state.epoch or grant.job_id is None:
+        return
+    chronicle.note("adopted", now, job_id=grant.job_id, epoch=grant.epoch, by=grant.by)
+    chronicle.save(
+        replace(
+            state,
+            epoch=grant.epoch,
+            job_id=grant.job_id,
+            restart_count=0,
+            intent=None,
+            not_before=None,
+            reason=f"follows job {grant.job_id}, submitted {grant.by}",
+        )
+    )
+
+
+def _conclude(chronicle: Chronicle, over: Over, restart_count: int, now: float) -> None:
+    job_id = str(chronicle.state.job_id)
+    story = attempt_story(chronicle.run, job_id, restart_count, over)
+    end = attempt_end(chronicle, story, over, restart_count=restart_count, now=now)
+    end = replace(end, decision="adopt", reason="Slurm put the job back in the queue itself")
+    record_end(chronicle, end, story, over)
+    if end.node is not None and policy.row_for(end.cause).avoid_node:
+        avoided = AvoidedNode(end.node, end.evidence or end.cause, now)
+        chronicle.save(replace(chronicle.state, avoid=(*chronicle.state.avoid, avoided)))
+
+
+def _already_ended(state: RunState, restart_count: int) -> bool:
+    last: AttemptEnd | None = state.ends[-1] if state.ends else None
+    return last is not None and (last.job_id, last.restart_count) == (state.job_id, restart_count)
+
+
+def _rows_of(look: Look, job_id: str | None) -> list[AccountRow]:
+    if isinstance(look.accounts, Unknown):
+        return []
+    return [row for row in look.accounts if row.job_id == job_id and not row.step]
+
+
+def _over(rows: list[AccountRow], before_last: int) -> Over:
+    """Accounting's row of an earlier attempt; on 22.05 a requeue may have overwritten it."""
+    if len(rows) <= before_last:
+        return Over(JobState.REQUEUED, in_queue=True)
+    row = rows[-1 - before_last]
+    code = (row.exit_code.status, row.exit_code.signal)
+    return Over(row.state, code, row.cancelled_by, nodes=row.nodes, in_queue=True)

@@ -1,0 +1,71 @@
+"""Turns the story of an attempt into the line that a run keeps of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from slurmswift.app.chronicle import Chronicle
+from slurmswift.app.facts import AttemptStory, newest_checkpoint
+from slurmswift.domain.phase import Over
+from slurmswift.domain.run import AttemptEnd
+
+
+def attempt_end(
+    chronicle: Chronicle, story: AttemptStory, over: Over, *, restart_count: int, now: float
+) -> AttemptEnd:
+    """Return the end of an attempt of the run's present job; nothing is decided about it yet."""
+    state = chronicle.state
+    newest = newest_checkpoint(Path(chronicle.run.read_plan().checkpoint_directory))
+    known = state.checkpoint.step if state.checkpoint else -1
+    diagnosis = story.diagnosis
+    first = diagnosis.evidence[0] if diagnosis.evidence else None
+    return AttemptEnd(
+        attempt=story.directory.number if story.directory else 0,
+        epoch=state.epoch,
+        job_id=str(state.job_id),
+        restart_count=restart_count,
+        slurm_state=over.state.value,
+        cause=diagnosis.cause,
+        category=diagnosis.category,
+        node=diagnosis.node,
+        rank=diagnosis.rank,
+        evidence=f"{first.file}:{first.line}: {first.text}" if first else "",
+        remedy=diagnosis.remedy,
+        rule=diagnosis.rule,
+        transient=diagnosis.transient,
+        step=newest.step if newest else None,
+        progress=newest is not None and newest.step > known,
+        seconds=story.seconds,
+        decision="",
+        reason="",
+        at=now,
+    )
+
+
+def record_end(chronicle: Chronicle, end: AttemptEnd, story: AttemptStory, over: Over) -> None:
+    """Write the decided end down: the journal first, for a lost state is concluded again."""
+    chronicle.decided(end, story.diagnosis, _observation(over, story), story.missing)
+    state = chronicle.state
+    checkpoint = state.checkpoint
+    if end.progress:
+        folder = Path(chronicle.run.read_plan().checkpoint_directory)
+        checkpoint = newest_checkpoint(folder) or checkpoint
+    chronicle.save(
+        replace(
+            state,
+            ends=(*state.ends, end),
+            attempt=max(end.attempt, state.attempt),
+            job_state=end.slurm_state,
+            checkpoint=checkpoint,
+        )
+    )
+
+
+def _observation(over: Over, story: AttemptStory) -> str:
+    code = "" if over.exit_code is None else " {}:{}".format(*over.exit_code)
+    words = f"Slurm: {over.state.value}{code}"
+    if story.exit is None:
+        return f"{words}; the attempt left no exit record"
+    hint = f" ({story.exit.cause_hint})" if story.exit.cause_hint else ""
+    return f"{words}; its own record: status {story.exit.status}{hint}"
