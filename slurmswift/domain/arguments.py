@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import List, Optional, Tuple
 
-from slurmswift.domain.placeholders import misspelt
+from slurmswift.domain.placeholders import check_placeholders
 from slurmswift.domain.schema import (
     Entry,
     Listing,
@@ -36,7 +36,7 @@ def read_command(text: str) -> Words:
         raise UnreadableError(
             f"{text!r} starts with a dash", "write the script's path, or -m package.module"
         )
-    a_path(text)
+    check_placeholders(a_path(text))
     script = re.match(r"(?:python3?\s+|torchrun\s+)?(\S+\.py)(\s+\S.*)?$", text)
     if script is not None and script.group() != script.group(1):
         fix = f"write command: {script.group(1)}"
@@ -115,9 +115,7 @@ def _word(node: Node, problems: Problems, *, key: str) -> Optional[str]:
 
 
 def _checked(text: str, place: Place, problems: Problems, *, key: str) -> str:
-    fix = misspelt(text)
-    if fix:
-        raise UnreadableError("no such placeholder", fix)
+    check_placeholders(text)
     variable = _UNREPLACED.search(text)
     if variable is not None:
         problems.warn(

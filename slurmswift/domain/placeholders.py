@@ -9,6 +9,8 @@ import difflib
 import re
 from typing import Mapping
 
+from slurmswift.domain.schema import UnreadableError
+
 PLACEHOLDERS = ("output_dir", "run_id", "run_dir")
 _KNOWN = re.compile(r"\{(" + "|".join(PLACEHOLDERS) + r")\}")
 _WORD = re.compile(r"\{\s*([A-Za-z][A-Za-z_-]*)\s*\}")
@@ -31,8 +33,8 @@ def replace(text: str, values: Mapping[str, str]) -> str:
     return _KNOWN.sub(lambda match: values[match.group(1)], text)
 
 
-def misspelt(text: str) -> str:
-    """Return what to write instead of a word that was meant as a placeholder, or nothing."""
+def check_placeholders(text: str) -> str:
+    """Return ``text``; UnreadableError where a word was meant as a placeholder."""
     for word in _WORD.findall(text):
         if word in PLACEHOLDERS and f"{{{word}}}" in text:
             continue
@@ -41,5 +43,5 @@ def misspelt(text: str) -> str:
         near = near or difflib.get_close_matches(plain, PLACEHOLDERS, n=1, cutoff=_LIKENESS)
         meant = _MEANT.get(plain) or (near[0] if near else "")
         if meant:
-            return f"write {{{meant}}} in place of {{{word}}}"
-    return ""
+            raise UnreadableError(f"no such placeholder: {{{word}}}", f"write {{{meant}}}")
+    return text

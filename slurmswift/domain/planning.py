@@ -88,7 +88,7 @@ def make_plan(
         nodes=fewest_nodes(nodes),
         framework=recipe.launch.framework,
         template=_template(run, recipe),
-        python=recipe.launch.python or "",
+        python=_python(run, recipe.launch.python or ""),
         command=_command(run, recipe.launch.command),
         arguments=tuple(run.fill(word) for word in recipe.launch.arguments),
         processes_per_node=_processes(recipe, tuple(asked.items())) or 1,
@@ -202,6 +202,11 @@ def _command(run: Run, command: Words) -> Words:
     if not is_script(command):
         return command
     return (posixpath.normpath(posixpath.join(run.recipe_dir, run.fill(command[0]))),)
+
+
+def _python(run: Run, python: str) -> str:
+    """Return a program's name as it is, for PATH to find, and a path made whole."""
+    return posixpath.join(run.recipe_dir, python) if "/" in python else python
 
 
 def _template(run: Run, recipe: Recipe) -> str:

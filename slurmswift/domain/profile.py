@@ -9,7 +9,7 @@ from slurmswift.domain.arguments import Words
 from slurmswift.domain.recipe import require_schema
 from slurmswift.domain.sbatch_values import SbatchPairs, read_sbatch
 from slurmswift.domain.schema import Place, Problems, Reader, Table, flatten
-from slurmswift.domain.schema_values import a_name, a_path, an_interface, any_text, one_line
+from slurmswift.domain.schema_values import a_folder, a_name, an_interface, any_text, one_line
 from slurmswift.domain.variables import Variables, read_variables
 
 _KEYS = ("schema", "name", "sbatch", "network", "environment", "runs")
@@ -52,6 +52,6 @@ def parse_profile(tree: Table, problems: Problems) -> Profile:
         modules=environment.read_list("modules", one_line) or (),
         setup=environment.read("setup", any_text) or "",
         variables=read_variables(environment.table_of("variables"), problems),
-        runs=reader.read("runs", a_path),
+        runs=reader.read("runs", a_folder),
         places=tuple(flatten(tree).items()),
     )

@@ -8,11 +8,12 @@ from typing import Dict, Optional, Tuple
 from slurmswift.domain.arguments import Words, read_arguments, read_command
 from slurmswift.domain.causes import CAUSES
 from slurmswift.domain.environment import Inherit
-from slurmswift.domain.placeholders import misspelt
+from slurmswift.domain.placeholders import check_placeholders
 from slurmswift.domain.policy import POLICY
 from slurmswift.domain.sbatch_values import SbatchPairs, read_sbatch
 from slurmswift.domain.schema import Place, Problems, Reader, Table, UnreadableError, flatten
 from slurmswift.domain.schema_values import (
+    a_folder,
     a_name,
     a_path,
     any_text,
@@ -126,7 +127,7 @@ def parse_recipe(tree: Table, problems: Problems) -> Recipe:
         launch=_launch(reader, problems, flag=checkpoints.flag),
         checkpoints=checkpoints,
         restart=_restart(reader.table_of("restart"), problems),
-        runs=reader.read("runs", a_path),
+        runs=reader.read("runs", a_folder),
         places=tuple(flatten(tree).items()),
     )
 
@@ -219,10 +220,7 @@ def _flag_text(text: str) -> str:
 
 
 def _directory(text: str) -> str:
-    fix = misspelt(text)
-    if fix:
-        raise UnreadableError(f"'{text}': no such placeholder", fix)
-    return a_path(text)
+    return check_placeholders(a_path(text))
 
 
 def _restart(table: Table, problems: Problems) -> Restart:

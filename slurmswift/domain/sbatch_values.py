@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Callable, Dict, List, Optional, Tuple
 
+from slurmswift.domain.placeholders import check_placeholders
 from slurmswift.domain.sbatch_options import (
     Kind,
     SbatchOption,
@@ -42,7 +43,7 @@ def _text(text: str) -> str:
         raise UnreadableError(
             f"'{text}': sbatch replaces no variables", "write the value itself, not the variable"
         )
-    return text
+    return check_placeholders(text)
 
 
 def _time(text: str) -> str:

@@ -84,11 +84,16 @@ def a_name(text: str) -> str:
 
 def a_path(text: str) -> str:
     """Return a path, in one line and without what only a shell would replace."""
+    if text.startswith("~"):
+        raise UnreadableError(f"'{text}': '~' is replaced by shells only", "write the whole path")
+    return a_folder(text)
+
+
+def a_folder(text: str) -> str:
+    """Return a path that may start in the user's home: ``~/runs``."""
     one_line(text)
     if not text.strip():
         raise UnreadableError("is empty", "write a path, or remove the line")
-    if text.startswith("~"):
-        raise UnreadableError(f"'{text}': '~' is replaced by shells only", "write the whole path")
     if re.search(r"\$(\{|\(|[A-Za-z_])", text):
         raise UnreadableError(
             f"'{text}': no variable is replaced here", "write the path itself, not the variable"

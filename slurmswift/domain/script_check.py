@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Dict, List, Mapping, Optional, Tuple, Union
 
 from slurmswift.domain.quoting import directive, shell_word
 
@@ -33,20 +33,19 @@ class TemplateValues:
         return {**self.texts, **self.numbers, **self.words, **self.pairs}
 
 
-_MARK = re.compile(r"cAnAry[0-9]+end")
 _SAFE = frozenset({"framework"})  # one of our own words; templates may branch on it
+# What does damage wherever quoting is forgotten or not enough. Directives have no lines.
+_LINES = "\n#SBATCH --wrap=z\nEOF\n"
+_DAMAGE = "$(touch x)`touch y`\"'\\ #;&|<>{{"
+_LONG_MARK = re.compile(r"-?cAnAry[0-9]+end(?: \$\(touch x\)`touch y`\S+ #;&\|<>\{\{)?")
+_WORD = "\x02"  # a canary that is one word
 _ASSIGNMENT = re.compile(
     r"\s*(?:(?:readonly|declare|local)(?: -[a-zA-Z]+)?|export) [A-Za-z_]\w*="
-    r"(?:<\d+>|\((?: *(?:<\d+>|''))* *\)|''|[A-Za-z0-9_./:-]*)"
+    rf"(?:{_WORD}|\((?: *(?:{_WORD}|''))* *\)|''|[A-Za-z0-9_./:-]*)"
 )
-_STRUCTURE = re.compile(r"\s*(?::|fi|else|(?:el)?if \[\[ [^\"'`\\<>();&|]* \]\]; then)?|\s*#.*")
-_WHERE_VALUES_STAND = (
-    "values stand in '#SBATCH {{ option|directive }}' lines and in the block of values only"
-)
-_ONLY_ASSIGNMENTS = (
-    "only assignments (readonly, export), 'if [[ ]]; then' and comments stand among the values"
-)
+_STRUCTURE = re.compile(r"\s*(?::|fi|else|(?:el)?if \[\[ [^\"'`\\<>();&|]* \]\]; then)?")
 _COMMENT = re.compile(r"\s*(#.*)?")
+_SHOWN = 70
 
 
 def with_canaries(values: TemplateValues) -> Tuple[TemplateValues, Dict[str, str]]:
@@ -56,28 +55,20 @@ def with_canaries(values: TemplateValues) -> Tuple[TemplateValues, Dict[str, str
     """
     canaries: Dict[str, str] = {}
 
-    def canary(text: str, *, more: str = "\n#SBATCH --wrap=z\nEOF\n") -> str:
+    def canary(text: str, lines: str = _LINES) -> str:
         if text == "":
             return ""
         mark = f"cAnAry{len(canaries)}end"
-        canaries[mark] = f"-{mark} $(touch x)`touch y`\"'\\ #;&|<>{{{{{more}"
+        canaries[mark] = f"-{mark} {_DAMAGE}{lines}"
         return canaries[mark]
+
+    def held(text: Optional[str], lines: str) -> Optional[str]:
+        return None if text is None else canary(text, lines)
 
     texts = {name: text if name in _SAFE else canary(text) for name, text in values.texts.items()}
     words = {name: tuple(canary(word) for word in some) for name, some in values.words.items()}
     pairs = {
-        # A directive is one line; everywhere else a value may hold anything.
-        name: tuple(
-            (
-                key,
-                None
-                if text is None
-                else canary(text, more="")
-                if name == DIRECTIVES
-                else canary(text),
-            )
-            for key, text in some
-        )
+        name: tuple((key, held(text, "" if name == DIRECTIVES else _LINES)) for key, text in some)
         for name, some in values.pairs.items()
     }
     return TemplateValues(texts, values.numbers, words, pairs), canaries
@@ -89,8 +80,6 @@ def check_script(text: str) -> List[Tuple[int, str]]:
     lines = text.split("\n")
     if lines[0] != "#!/bin/bash":
         wrong.append((1, "the first line must be #!/bin/bash: sbatch refuses a script without it"))
-    if "\r" in text:
-        wrong.append((1 + text[: text.index("\r")].count("\n"), "a carriage return"))
     first = next((at for at, line in enumerate(lines) if not _COMMENT.fullmatch(line)), len(lines))
     seen: Dict[str, int] = {}
     for at, line in enumerate(lines[:first]):
@@ -108,57 +97,59 @@ def check_canaries(
     text: str, values: TemplateValues, canaries: Mapping[str, str]
 ) -> List[Tuple[int, str]]:
     """Return where a script rendered with canaries has a value in a place that is not safe."""
-    lines = text.split("\n")
+    lines = _marked(text, values, canaries).split("\n")
     try:
         start, end = lines.index(VALUES_START), lines.index(VALUES_END)
     except ValueError:
         return [(1, f"needs one block of values between '{VALUES_START}' and '{VALUES_END}'")]
     if lines.count(VALUES_START) + lines.count(VALUES_END) != 2 or end < start:  # noqa: PLR2004
         return [(start + 1, "needs exactly one block of values")]
-    directives = {f"#SBATCH {directive(*pair)}" for pair in values.pairs.get(DIRECTIVES, ())}
-    wrong = [
-        (at + 1, _outside(line))
-        for at, line in enumerate((*lines[:start], *[""] * (end - start + 1), *lines[end + 1 :]))
-        if _MARK.search(line) and line not in directives
-    ]
-    wrong += _check_block("\n".join(lines[start + 1 : end]), start + 2, canaries)
-    wrong += _late_directives(lines, start)
-    return wrong
-
-
-def _outside(line: str) -> str:
-    where = "a directive" if line.startswith("#SBATCH") else "this line"
-    return f"{where} holds a value; {_WHERE_VALUES_STAND}"
-
-
-def _check_block(block: str, first: int, canaries: Mapping[str, str]) -> List[Tuple[int, str]]:
-    """Every value one whole word of an assignment, and nothing else that could hold one."""
-    for number, canary in enumerate(canaries.values()):
-        quoted = shell_word(canary)
-        # A quote before or behind would glue the word to another text.
-        block = re.sub(
-            rf"(?<![\w'\"\\$]){re.escape(quoted)}(?=[\s)]|$)",
-            f"<{number}>" + "\0" * quoted.count("\n"),
-            block,
-        )
-    wrong: List[Tuple[int, str]] = []
-    at = first
-    for line in block.split("\n"):
-        plain = line.replace("\0", "")
-        if _MARK.search(plain):
-            wrong.append((at, "a value that is not one whole word: write name={{ plan.name|sh }}"))
-        elif not (_ASSIGNMENT.fullmatch(plain) or _STRUCTURE.fullmatch(plain)):
-            wrong.append((at, _ONLY_ASSIGNMENTS))
-        elif plain.lstrip().startswith("#") and "<" in plain and re.search(r"<\d+>", plain):
-            wrong.append((at, "a value in a comment, where its line breaks would end the comment"))
-        at += 1 + line.count("\0")
-    return wrong
-
-
-def _late_directives(lines: Sequence[str], start: int) -> List[Tuple[int, str]]:
-    """Directives of the template's own text that sbatch no longer reads."""
-    return [
-        (at + 1, "a directive behind the first command, where sbatch ignores it")
+    found = (
+        (at, _wrong_value(line) if start < at < end else _wrong_elsewhere(line, late=at > end))
         for at, line in enumerate(lines)
-        if at > start and re.match(r"\s*#SBATCH", line) and "--wrap=z" not in line
-    ]
+    )
+    return [(at + 1, f"{what}: {_shown(lines[at])}") for at, what in found if what]
+
+
+def _marked(text: str, values: TemplateValues, canaries: Mapping[str, str]) -> str:
+    """Return the script with a short mark for each canary that is one word of the shell.
+
+    Good directives lose their values. What is left of other canaries keeps its long mark.
+    """
+    good = {f"#SBATCH {directive(*pair)}" for pair in values.pairs.get(DIRECTIVES, ())}
+    text = "\n".join(line.partition("=")[0] if line in good else line for line in text.split("\n"))
+    for canary in canaries.values():
+        # A quote or letter before or behind would make one word of it and another text.
+        word = re.escape(shell_word(canary))
+        text = re.sub(rf"(?<![\w'\"\\$]){word}(?![^\s)])", _WORD, text)
+    return text.replace(_LINES, "")
+
+
+def _wrong_value(line: str) -> str:
+    """Return what is wrong with a line among the values: each one whole word of an assignment."""
+    if _LONG_MARK.search(line):
+        return "a value that is not one whole word (write name={{ plan.name|sh }})"
+    if line.lstrip().startswith("#"):
+        return "a value in a comment, where its line breaks would end it" if _WORD in line else ""
+    if _ASSIGNMENT.fullmatch(line) or _STRUCTURE.fullmatch(line):
+        return ""
+    return (
+        "only assignments (readonly, export), 'if [[ ]]; then' and comments stand among the values"
+    )
+
+
+def _wrong_elsewhere(line: str, *, late: bool) -> str:
+    if _WORD in line or _LONG_MARK.search(line):
+        return (
+            "a value outside '#SBATCH {{ option|directive }}' and the block of values (use the"
+            ' variable that holds it, in double quotes: "$RUN_DIR")'
+        )
+    if late and re.match(r"\s*#SBATCH", line):
+        return "a directive behind the first command, where sbatch ignores it"
+    return ""
+
+
+def _shown(line: str) -> str:
+    """Return a line as its template's author knows it, with a mark for each value."""
+    line = _LONG_MARK.sub("VALUE", line.replace(_WORD, "VALUE")).strip()
+    return line if len(line) <= _SHOWN else line[:_SHOWN] + "..."

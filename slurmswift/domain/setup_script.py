@@ -22,7 +22,7 @@ fi
 def setup_script(plan: Plan) -> str:
     """Return the script: modules, each checked, then the user's own lines as they stand."""
     lines = [
-        "# shellcheck shell=bash",
+        "# shellcheck shell=bash disable=SC1091",
         f"# The set-up of run {plan.run_id}. The job's script sources it; its last status counts.",
         "",
     ]

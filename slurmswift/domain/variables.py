@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Optional, Sequence, Tuple
 
-from slurmswift.domain.placeholders import misspelt
+from slurmswift.domain.placeholders import check_placeholders
 from slurmswift.domain.schema import NOT_YET, Entry, Problems, Table, UnreadableError, read_scalar
 from slurmswift.domain.schema_values import variable_name
 
@@ -66,7 +66,7 @@ def _value(entry: Entry, problems: Problems, *, key: str) -> Optional[str]:
     if owner:
         problems.add(entry.place, key, owner, "remove it")
         return None
-    value = read_scalar(entry.value, _with_placeholders, problems, key=key)
+    value = read_scalar(entry.value, check_placeholders, problems, key=key)
     if value is None:
         return None
     if _REFERENCE.fullmatch(value):
@@ -80,13 +80,6 @@ def _value(entry: Entry, problems: Problems, *, key: str) -> Optional[str]:
         return None
     _warn(entry, value, problems, key=key)
     return value
-
-
-def _with_placeholders(text: str) -> str:
-    fix = misspelt(text)
-    if fix:
-        raise UnreadableError("no such placeholder", fix)
-    return text
 
 
 def _owner(name: str) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +12,7 @@ from slurmswift.domain.profile import Profile, parse_profile
 from slurmswift.domain.recipe import Recipe, parse_recipe
 from slurmswift.domain.schema import Entry, Node, Place, Problems, Scalar, Table
 from slurmswift.errors import Problem, RecipeError
+from slurmswift.files.regular_file import NotRegularError, TooLargeError, read_regular
 from slurmswift.files.yaml_text import MAX_BYTES, load_yaml
 
 # Below these, what follows is one key, dots and all: --set launch.arguments.optim.lr=1
@@ -80,20 +79,18 @@ def _read_tree(path: Path, problems: Problems) -> Table | None:
 
 
 def _read_text(path: Path, problems: Problems) -> str | None:
-    """Return a regular file's text; a pipe or device could block or never end."""
     place = Place(str(path))
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        problems.add(place, "", f"cannot be read: {error.strerror}", "look at the path")
+        raw = read_regular(path, MAX_BYTES)
+    except NotRegularError:
+        problems.add(place, "", "is not a regular file", "name the recipe's file")
         return None
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            problems.add(place, "", "is not a regular file", "name the recipe's file")
-            return None
-        raw = file.read(MAX_BYTES + 1)
-    if len(raw) > MAX_BYTES:
-        problems.add(place, "", f"is larger than {MAX_BYTES // 1024} KiB", "write a smaller file")
+    except TooLargeError as error:
+        problems.add(place, "", error.strerror or "is too large", "write a smaller file")
+        return None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        why = getattr(error, "strerror", None) or str(error)
+        problems.add(place, "", f"cannot be read: {why}", "look at the path")
         return None
     try:
         return raw.decode("utf-8-sig")

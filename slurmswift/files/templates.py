@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import stat
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -31,11 +29,13 @@ from slurmswift.domain.script_check import (
     with_canaries,
 )
 from slurmswift.errors import Problem, RecipeError
+from slurmswift.files.regular_file import TooLargeError, read_regular
 from slurmswift.files.sandbox import Limits, SandboxError, run_limited
 
 SUFFIX = ".sbatch.j2"
 MAX_TEMPLATE_BYTES = 256 * 1024
 MAX_SCRIPT_BYTES = 1024 * 1024  # Slurm's own max_script_size is 4 MiB
+LIMITS = Limits(output_bytes=8 * MAX_SCRIPT_BYTES)
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 _PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -56,7 +56,7 @@ def template_folders(recipe_dir: Path) -> tuple[Path, ...]:
     return (recipe_dir / "templates", built_in)
 
 
-def render_script(plan: Plan, search_path: Sequence[Path]) -> Script:
+def render_script(plan: Plan, search_path: Sequence[Path], *, limits: Limits = LIMITS) -> Script:
     """Return the plan's script; RecipeError names the template's file and line at fault."""
     name = plan.template
     folders = tuple(search_path)
@@ -74,7 +74,7 @@ def render_script(plan: Plan, search_path: Sequence[Path]) -> Script:
         ).encode("utf-8", "surrogatepass")
 
     try:
-        real, trial = json.loads(run_limited(work, Limits(output_bytes=8 * MAX_SCRIPT_BYTES)))
+        real, trial = json.loads(run_limited(work, limits))
     except SandboxError as error:
         raise RecipeError((_problem(name, f"rendering {error}"),)) from error
     for outcome in (real, trial):
@@ -178,17 +178,11 @@ def _loader(folders: Sequence[Path]) -> Callable[[str], tuple[str, str, None] | 
 def _read(path: Path) -> str | None:
     """Return a template's text, None where there is no such regular file."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        raw = read_regular(path, MAX_TEMPLATE_BYTES)
+    except TooLargeError as error:
+        raise jinja2.TemplateSyntaxError(str(error.strerror), 1, filename=str(path)) from error
     except OSError:
         return None
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return None
-        raw = file.read(MAX_TEMPLATE_BYTES + 1)
-    if len(raw) > MAX_TEMPLATE_BYTES:
-        raise jinja2.TemplateSyntaxError(
-            f"is larger than {MAX_TEMPLATE_BYTES // 1024} KiB", 1, filename=str(path)
-        )
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -205,6 +199,7 @@ _MISTAKES = (
     AttributeError,
     LookupError,
     ArithmeticError,
+    SyntaxError,  # of the Python that Jinja2 makes of it: more than 20 loops in each other
     RecursionError,
 )
 

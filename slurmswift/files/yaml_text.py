@@ -205,7 +205,7 @@ _EXPLANATIONS = (
         "write the value in quotes, or align the line",
     ),
     _Explanation(
-        r"could not find expected ':'", "a line without ': '", "write 'key: value', or a quote"
+        r"could not find expected ':'", "a line without ': '", "write 'key: value'", at_start=True
     ),
     _Explanation(
         r"character '(.)' that cannot start", "a value cannot start with {0}", "write it in quotes"
