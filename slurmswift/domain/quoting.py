@@ -38,14 +38,16 @@ def directive(option: str, value: Optional[str]) -> str:
     return f'--{option}="{escaped}"'
 
 
-def filename_pattern(path: str) -> str:
-    """Return a folder's path for Slurm's file name patterns, in which ``%`` starts a replacement.
+def literal_in_pattern(path: str) -> str:
+    """Return a folder's path as it can stand in a file name pattern of Slurm's, where % replaces.
 
-    UnreadableError for a backslash: one anywhere switches every replacement off.
+    There is no way to write the sign itself: 22.05 makes ``%1`` of ``%%j`` (seen, although its man
+    page says otherwise), and a backslash anywhere switches all replacements off.
     """
-    if "\\" in path:
-        raise UnreadableError(
-            f"'{path}': Slurm replaces nothing in a log's path with a backslash in it",
-            "put the runs into a folder without one",
-        )
-    return path.replace("%", "%%")
+    for sign in ("%", "\\"):
+        if sign in path:
+            raise UnreadableError(
+                f"'{path}': a '{sign}' in a log's path means something to Slurm",
+                "put the runs into a folder without one",
+            )
+    return path
