@@ -13,7 +13,7 @@ from slurmswift.domain.arguments import Words, is_script
 from slurmswift.domain.placeholders import replace
 from slurmswift.domain.plan import Plan, RestartPolicy
 from slurmswift.domain.profile import Profile
-from slurmswift.domain.quoting import literal_in_pattern
+from slurmswift.domain.quoting import filename_pattern
 from slurmswift.domain.recipe import Recipe
 from slurmswift.domain.sbatch_values import OFF, SbatchPairs, fewest_nodes, gpus_of_node
 from slurmswift.domain.schema import Place, UnreadableError
@@ -129,7 +129,7 @@ def _processes(recipe: Recipe, options: SbatchPairs) -> Optional[int]:
 def _unfit_folder(run_dir: str) -> Tuple[Problem, ...]:
     """Slurm's file name patterns, the script and its records must all bear the run's path."""
     try:
-        literal_in_pattern(one_line(run_dir))
+        filename_pattern(one_line(run_dir))
     except UnreadableError as error:
         return (Problem("runs", error.message, error.fix or "write another folder to runs"),)
     return ()
@@ -176,7 +176,7 @@ def _owned(
     return [
         ("job-name", run.run_id),
         # What Slurm itself says of the job; the attempts have logs of their own.
-        ("output", f"{run.run_dir}/slurm-%j.out"),
+        ("output", f"{filename_pattern(run.run_dir)}/slurm-%j.out"),
         ("open-mode", "append"),
         ("requeue", None),
         ("comment", run.fill(asked.pop("comment", None) or f"slurmswift:{run.run_dir}")),

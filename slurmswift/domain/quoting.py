@@ -38,16 +38,15 @@ def directive(option: str, value: Optional[str]) -> str:
     return f'--{option}="{escaped}"'
 
 
-def literal_in_pattern(path: str) -> str:
-    """Return a folder's path as it can stand in a file name pattern of Slurm's, where % replaces.
+def filename_pattern(path: str) -> str:
+    """Return a folder's path for Slurm's file name patterns, in which ``%`` starts a replacement.
 
-    There is no way to write the sign itself: 22.05 makes ``%1`` of ``%%j`` (seen, although its man
-    page says otherwise), and a backslash anywhere switches all replacements off.
+    The log lands where it should (22.05, tests/cluster), though scontrol there shows ``%%j`` as ``%``
+    and the job's id. UnreadableError for a backslash: one anywhere switches all replacements off.
     """
-    for sign in ("%", "\\"):
-        if sign in path:
-            raise UnreadableError(
-                f"'{path}': a '{sign}' in a log's path means something to Slurm",
-                "put the runs into a folder without one",
-            )
-    return path
+    if "\\" in path:
+        raise UnreadableError(
+            f"'{path}': Slurm replaces nothing in a log's path with a backslash in it",
+            "put the runs into a folder without one",
+        )
+    return path.replace("%", "%%")

@@ -139,7 +139,13 @@ def test_a_range_of_nodes_needs_the_lower_number(tmp_path: Path) -> None:
     assert (plan.nodes, plan.sbatch_value("nodes")) == (2, "2-4")
 
 
-@pytest.mark.parametrize("run_dir", ["/a\\b", "/a\nb", "/a%j"])
+def test_percent_signs_of_the_runs_folder_are_no_pattern(tmp_path: Path) -> None:
+    plan = a_plan(tmp_path, run_dir="/a%j/b c")
+
+    assert plan.sbatch_value("output") == "/a%%j/b c/slurm-%j.out"
+
+
+@pytest.mark.parametrize("run_dir", ["/a\\b", "/a\nb"])
 def test_a_runs_folder_that_slurm_cannot_bear_is_refused(run_dir: str, tmp_path: Path) -> None:
     with pytest.raises(RecipeError) as caught:
         a_plan(tmp_path, run_dir=run_dir)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slurmswift.domain.quoting import directive, literal_in_pattern, shell_word
+from slurmswift.domain.quoting import directive, filename_pattern, shell_word
 from slurmswift.domain.schema import UnreadableError
 
 # No surrogates: they are no characters, and no file of UTF-8 can bring one.
@@ -78,9 +78,7 @@ def test_a_flag_has_no_value_and_a_plain_value_no_quotes() -> None:
     assert directive("time", "1-00:00:00") == "--time=1-00:00:00"
 
 
-@pytest.mark.parametrize("path", ["/r/50%j", "/r/50%%j", "/r/100%", "/r/a\\b"])
-def test_a_folder_that_slurm_would_read_as_a_pattern_is_refused(path: str) -> None:
+def test_a_percent_sign_in_a_logs_path_is_written_twice() -> None:
+    assert filename_pattern("/r/50%j") == "/r/50%%j"
     with pytest.raises(UnreadableError):
-        literal_in_pattern(path)
-
-    assert literal_in_pattern("/r/a b é") == "/r/a b é"
+        filename_pattern("/r/a\\b")
