@@ -41,8 +41,8 @@ def directive(option: str, value: Optional[str]) -> str:
 def filename_pattern(path: str) -> str:
     """Return a folder's path for Slurm's file name patterns, in which ``%`` starts a replacement.
 
-    The log lands where it should (22.05, tests/cluster), though scontrol there shows ``%%j`` as ``%``
-    and the job's id. UnreadableError for a backslash: one anywhere switches all replacements off.
+    The log lands where it should (22.05, tests/cluster), though scontrol there shows ``%%j`` as
+    ``%1``. UnreadableError for a backslash: one anywhere switches all replacements off.
     """
     if "\\" in path:
         raise UnreadableError(
