@@ -77,12 +77,22 @@ host_number() {
 eth_address() { echo "$ETH_NET.$(host_number "$1")"; }
 hsn_address() { echo "$HSN_NET.$(host_number "$1")"; }
 
+# is_among WORD WORDS...: (`| grep -q` would do, were it not for pipefail: grep ends at its first match,
+# and the writer may die of that)
+is_among() {
+    local word=$1
+    shift
+    [[ $word != *[[:space:]]* && " $* " == *" $word "* ]]
+}
+
 require_host() {
-    host_names | grep -qxF -- "$1" ||
+    # shellcheck disable=SC2046  # names are single words
+    is_among "$1" $(host_names) ||
         fail "there is no host '$1' here; there are: $(host_names | paste -sd' ')"
 }
 
 require_node() {
-    node_names | grep -qxF -- "$1" ||
+    # shellcheck disable=SC2046  # names are single words
+    is_among "$1" $(node_names) ||
         fail "there is no node '$1' here; there are: $(node_names | paste -sd' ')"
 }

@@ -73,7 +73,8 @@ remove_cables() {
 unplug() { in_head_network ip link set "$1-$2" down 2>/dev/null || true; }
 
 require_cable() {
-    cables_of "$1" | grep -qxF -- "$2" ||
+    # shellcheck disable=SC2046  # names are single words
+    is_among "$2" $(cables_of "$1") ||
         fail "$1 has no network '$2'; it has: $(cables_of "$1" | paste -sd' ')"
 }
 

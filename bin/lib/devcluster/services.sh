@@ -43,7 +43,7 @@ start_ctld() {
     wait_for 30 ctld_answers || fail "slurmctld does not answer; see $ROOT/log/slurmctld.log: $(log_tail slurmctld.log)"
 }
 
-ctld_answers() { SLURM_CONF=$ROOT/etc/slurm.conf scontrol ping | grep -q 'is UP'; }
+ctld_answers() { [[ $(SLURM_CONF=$ROOT/etc/slurm.conf scontrol ping) == *"is UP"* ]]; }
 
 daemon_is_running() { # slurmctld | slurmdbd
     # shellcheck disable=SC2016  # expanded in the head
@@ -61,7 +61,7 @@ stop_daemon() { # slurmctld | slurmdbd
 
 # The people of this machine that could submit jobs: root and ordinary users.
 cluster_users() {
-    getent passwd | awk -F: '$3 == 0 || ($3 >= 1000 && $3 < 60000) { print $1 }' | head -n 50 | paste -sd,
+    getent passwd | awk -F: '($3 == 0 || ($3 >= 1000 && $3 < 60000)) && ++n <= 50 { print $1 }' | paste -sd,
 }
 
 # Accounts lab and students; QOS low (requeued when high needs its nodes), normal, high.
