@@ -101,6 +101,7 @@ def _count(text: str) -> str:
 
 
 _READ: Dict[Kind, Callable[[str], str]] = {
+    Kind.FLAG: _text,
     Kind.TEXT: _text,
     Kind.OPTIONAL: _text,
     Kind.WORDS: _text,

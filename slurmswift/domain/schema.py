@@ -174,10 +174,6 @@ class Reader:
     def given(self, name: str) -> bool:
         return self.table.get(name) is not None
 
-    def place(self, name: str) -> Place:
-        entry = self.table.get(name)
-        return self.table.place if entry is None else entry.value.place
-
     def read(self, name: str, convert: Callable[[str], T]) -> Optional[T]:
         """Return the key's text as ``convert`` reads it; None where it is absent or wrong."""
         entry = self.table.get(name)

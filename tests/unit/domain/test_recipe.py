@@ -237,6 +237,47 @@ def test_what_must_be_there_is_asked_for(missing: str, tmp_path: Path) -> None:
     assert problem.where.endswith(missing.partition(":")[0].strip())
 
 
+@pytest.mark.parametrize(
+    ("text", "where", "message"),
+    [
+        ("environment: {variables: {A: }}", "environment.variables.A", "has no value"),
+        ("environment: {modules: {a: 1}}", "environment.modules", "needs a list"),
+        ("environment: {modules: [a, [b]]}", "environment.modules", "not a list"),
+        ("checkpoints: {format: zip}", "checkpoints.format", "'zip' is not known"),
+        ("restart: {max_restarts: -1}", "restart.max_restarts", "out of range"),
+        ("template: {a: 1, b: 2}", "template", "not keys of its own"),
+    ],
+)
+def test_values_of_the_wrong_kind_are_named(
+    text: str, where: str, message: str, tmp_path: Path
+) -> None:
+    (problem,) = problems(tmp_path, f"{WHOLE}{text}\n")
+
+    assert problem.where == f"recipe.yaml:10: {where}"
+    assert message in problem.message
+
+
+def test_a_variable_that_no_shell_will_replace_is_warned_of(tmp_path: Path) -> None:
+    text = "environment: {variables: {A: '${HOME}/x', B: costs 5$}}"
+    (problem,) = problems(tmp_path, f"{WHOLE}{text}\n")
+
+    assert problem.severity == "warning"
+    assert problem.message == "$HOME stays as it is: no variable is replaced here"
+
+
+def test_minutes_that_look_like_hours_are_warned_of(tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, WHOLE.replace("1:00:00", "24:00"))
+
+    assert problem.severity == "warning"
+    assert problem.message == "'24:00' is 24 minutes for Slurm; for hours write 24:00:00"
+
+
+def test_a_long_name_is_refused(tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, WHOLE.replace("name: tiny", f"name: {'x' * 60}"))
+
+    assert problem.message == "is 60 characters long"
+
+
 def test_sections_of_the_wrong_kind_are_noted_not_followed(tmp_path: Path) -> None:
     found = problems(tmp_path, f"{WHOLE}environment: [a]\nrestart: 3\ncheckpoints:\n")
 

@@ -111,6 +111,7 @@ def test_a_value_that_slurm_would_refuse_or_misread_comes_with_a_better_one(
         ("mem", Scalar("64GB", HERE), ("mem", "64GB")),
         ("nodes", Scalar("2-4", HERE), ("nodes", "2-4")),
         ("gpus_per_node", Scalar("a100:4,h100:4", HERE), ("gpus-per-node", "a100:4,h100:4")),
+        ("exclude", Scalar("n[1-2],n7", HERE), ("exclude", "n[1-2],n7")),
         ("exclusive", Scalar("", HERE), ("exclusive", None)),
         ("exclusive", Scalar("yes", HERE), ("exclusive", None)),
         ("exclusive", Scalar("user", HERE), ("exclusive", "user")),
@@ -133,6 +134,20 @@ def test_a_list_where_sbatch_takes_one_value_is_refused() -> None:
 
     assert pairs == ()
     assert problem.message == "needs one value, not a list"
+
+
+def test_a_flag_takes_no_list() -> None:
+    pairs, (problem,) = read("contiguous", Listing((), HERE))
+
+    assert pairs == ()
+    assert problem.message == "needs one value, not a list"
+
+
+def test_a_list_with_nothing_good_in_it_asks_for_nothing() -> None:
+    pairs, found = read("partition", Listing((Scalar("a\nb", HERE, quoted=True),), HERE))
+
+    assert pairs == ()
+    assert len(found) == 1
 
 
 def test_an_option_of_the_profile_can_be_switched_off(tmp_path: Path) -> None:

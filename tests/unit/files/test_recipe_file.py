@@ -196,6 +196,20 @@ def test_set_goes_over_the_file_and_is_named_as_the_place(tmp_path: Path) -> Non
     assert recipe.restart.max_restarts == 3
 
 
+def test_what_is_set_does_not_hide_that_the_file_is_no_recipe(tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, "a: [", "name=x")
+
+    assert problem.message.startswith("not YAML")
+
+
+def test_a_profile_needs_a_name(tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, WHOLE, profile="schema: 1\n")
+
+    assert str(problem) == (
+        "profile.yaml:1: name: missing; write the cluster's name: name: my-cluster"
+    )
+
+
 @pytest.mark.parametrize("text", ["sbatch.time", "=1", "a..b=1", ""])
 def test_a_set_without_key_or_value_is_refused(text: str, tmp_path: Path) -> None:
     (problem,) = problems(tmp_path, WHOLE, text)
