@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmswift.domain.schema import Place, Problems
+from slurmswift.domain.sbatch_options import OPTIONS
+from slurmswift.domain.schema import Place, Problems, Table, flatten
 from slurmswift.errors import RecipeError
 from slurmswift.files.recipe_file import read_recipe
 from slurmswift.files.yaml_text import load_yaml
 from tests.support.recipes import WHOLE, a_plan, load, problems
 
+PROFILE = "schema: 1\nname: here\nsbatch: {partition: gpu}\nenvironment: {modules: [a]}\n"
 HERE = Path(__file__).parent
 NOT_A_NAME = (
     "'{}' is not a name: letters, digits, '.', '_' and '-', a letter or digit first; write {}"
@@ -215,6 +219,32 @@ def test_a_set_without_key_or_value_is_refused(text: str, tmp_path: Path) -> Non
     (problem,) = problems(tmp_path, WHOLE, text)
 
     assert problem.message == "is not KEY=VALUE"
+
+
+ODD = [
+    "",
+    "[]",
+    "{}",
+    "[[a], {b: c}]",
+    "{a: {b: [c]}}",
+    "[~, '']",
+    "{a: , '': x}",
+    "\x00",
+    "'",
+    "-",
+]
+EVERY_KEY = HERE.parents[1] / "golden" / "every-key.yaml"
+KEYS = [
+    *flatten(cast("Table", load_yaml(EVERY_KEY.read_text(encoding="utf-8"), "x", Problems()))),
+    *(f"sbatch.{option.key}" for option in OPTIONS.values()),
+]
+
+
+@pytest.mark.parametrize("value", ODD)
+def test_no_odd_value_under_any_key_makes_the_reader_break_down(value: str, tmp_path: Path) -> None:
+    for key in KEYS:
+        with contextlib.suppress(RecipeError):
+            a_plan(tmp_path, WHOLE, f"{key}={value}", profile=PROFILE)
 
 
 @given(st.text(max_size=200))
