@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 
@@ -36,19 +37,17 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> str:
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    run(*pip, "wheel", "--no-deps", "--wheel-dir", folder, ROOT, cwd=folder)
+    pip = Path(sys.executable).with_name("pip")
+    # With the hatchling that is here: beside a devcluster there is no network to fetch it from.
+    options = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
+    run(pip, "wheel", *options, "--wheel-dir", folder, ROOT, cwd=folder)
     return next(folder.glob("slurmswift-*.whl"))
 
 
-@pytest.fixture(scope="session")
-def slurmswift(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The command of an environment that holds the wheel and what it asks for, nothing else."""
-    folder = tmp_path_factory.mktemp("environment")
-    run(sys.executable, "-m", "venv", folder, cwd=folder)
-    pip = folder / "bin" / "pip"
-    run(pip, "--quiet", "--disable-pip-version-check", "install", wheel, cwd=folder)
-    return folder / "bin" / "slurmswift"
+@pytest.fixture
+def environment(tmp_path: Path) -> Path:
+    run(sys.executable, "-m", "venv", tmp_path / "environment", cwd=tmp_path)
+    return tmp_path / "environment"
 
 
 @pytest.fixture
@@ -70,7 +69,11 @@ def test_it_carries_the_templates_and_no_tests(wheel: Path) -> None:
     assert {name.partition("/")[0] for name in names if ".dist-info" not in name} == {"slurmswift"}
 
 
-def test_it_renders_the_example(slurmswift: Path, recipe: Path, tmp_path: Path) -> None:
+def test_with_what_it_asks_for_it_renders_the_example(
+    wheel: Path, environment: Path, recipe: Path, tmp_path: Path
+) -> None:
+    run(environment / "bin" / "pip", "--quiet", "install", wheel, cwd=tmp_path)
+    slurmswift = environment / "bin" / "slurmswift"
     script = run(slurmswift, "render", recipe, cwd=tmp_path, SLURMSWIFT_STATE=str(tmp_path))
 
     assert script.startswith("#!/bin/bash\n#SBATCH ")
@@ -78,7 +81,18 @@ def test_it_renders_the_example(slurmswift: Path, recipe: Path, tmp_path: Path) 
 
 
 @pytest.mark.cluster
-def test_it_submits_the_example(slurmswift: Path, recipe: Path, tmp_path: Path) -> None:
+def test_it_submits_the_example(
+    wheel: Path, environment: Path, recipe: Path, tmp_path: Path
+) -> None:
+    pip = environment / "bin" / "pip"
+    run(pip, "--quiet", "install", "--no-deps", "--no-index", wheel, cwd=tmp_path)
+    # The libraries are the tests' own, for want of a network. A .pth file that is found by way of
+    # another one is not read, so the checkout, which is installed by one, stays out of sight.
+    ours_too = sysconfig.get_path("purelib")
+    next(environment.glob("lib/python3*/site-packages")).joinpath("libraries.pth").write_text(
+        f"{ours_too}\n", encoding="utf-8"
+    )
+    slurmswift = environment / "bin" / "slurmswift"
     shared = Path(os.environ["DEVCLUSTER_SHARED"]) / tmp_path.name
     ours = {"SLURMSWIFT_STATE": str(tmp_path / "state"), "SLURMSWIFT_RUNS": str(shared)}
     submitted = json.loads(run(slurmswift, "submit", recipe, "--json", cwd=tmp_path, **ours))
