@@ -55,7 +55,7 @@ def test_undisturbed_it_completes(watched: Cli) -> None:
 
 @pytest.mark.ci
 def test_a_cut_network_is_named_avoided_and_survived(watched: Cli, devcluster: DevCluster) -> None:
-    run = watched.submit(*LONG)
+    run = watched.submit("launch.arguments.max_steps=30", "launch.arguments.step_seconds=0.3")
     run.wait_until_training()
     victim = nodes_of(run)[1]
 
@@ -100,7 +100,7 @@ def test_an_old_job_requeued_by_hand_beside_the_new_one_does_not_train(cli: Cli)
     run.wait_until_training()
     old = run.job_id
     new = next_epoch(cli, run)
-    run.wait("the new attempt trains", lambda: len(run.attempts()) == 2)
+    run.wait("the new attempt trains", lambda: new_ranks(run), 120)
     slurm("scontrol", "requeue", old)
     slurm("scontrol", "update", f"JobId={old}", "StartTime=now")
     wait_for("the old job came and went", lambda: "superseded" in slurm_log(run, old), 120)
@@ -118,7 +118,7 @@ def test_a_duplicate_submission_does_not_train(cli: Cli, *, stale: bool) -> None
     epoch = "1"
     if stale:
         next_epoch(cli, run)
-        run.wait("the new attempt trains", lambda: len(run.attempts()) == 2)
+        run.wait("the new attempt trains", lambda: new_ranks(run), 120)
     attempts = len(run.attempts())
 
     duplicate = submit_by_hand(run, epoch)
@@ -128,6 +128,11 @@ def test_a_duplicate_submission_does_not_train(cli: Cli, *, stale: bool) -> None
     assert len(run.attempts()) == attempts
     assert_one_writer(run)
     cli.ok("stop", run.run_id)
+
+
+def new_ranks(run: Run) -> bool:
+    """Whether the second attempt's launchers have started."""
+    return len(run.attempts()) > 1 and any(run.attempts()[1].glob("ranks/*/*"))
 
 
 def next_epoch(cli: Cli, run: Run) -> str:
