@@ -24,12 +24,12 @@ PACKAGE = ROOT / "slurmswift"
 LOWER: dict[str, set[str]] = {
     "domain": set(),
     "slurm": {"domain"},
-    "files": {"domain", "atomic"},
-    "checkpoints": {"domain", "atomic"},
-    "app": {"domain", "atomic", "slurm", "files", "checkpoints"},
-    "node": {"domain", "atomic", "checkpoints"},
-    "daemon": {"domain", "atomic", "slurm", "files", "checkpoints", "app"},
-    "cli": {"domain", "atomic", "slurm", "files", "checkpoints", "app", "daemon"},
+    "files": {"domain", "ages", "atomic"},
+    "checkpoints": {"domain", "ages", "atomic"},
+    "app": {"domain", "ages", "atomic", "slurm", "files", "checkpoints"},
+    "node": {"domain", "ages", "atomic", "checkpoints"},
+    "daemon": {"domain", "ages", "atomic", "slurm", "files", "checkpoints", "app"},
+    "cli": {"domain", "ages", "atomic", "slurm", "files", "checkpoints", "app", "daemon"},
 }
 
 # A library, and the power to start a process, have one home. What is not listed is not used.
@@ -55,7 +55,7 @@ EFFECTS = {"open", "print", "input", "exec", "eval"}
 CLOCKS = {"now", "today", "utcnow"}
 MOST_LINES = 400
 
-TRAVELS = ("__init__.py", "errors.py", "atomic.py", "domain/", "checkpoints/", "node/")
+TRAVELS = ("__init__.py", "ages.py", "errors.py", "atomic.py", "domain/", "checkpoints/", "node/")
 # Methods that are newer than 3.8, which no tool can tell from the name of a variable.
 NEWER_METHODS = {"removeprefix", "removesuffix", "is_relative_to", "with_stem", "bit_count"}
 

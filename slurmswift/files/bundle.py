@@ -8,7 +8,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent
 # Standard library only, written for Python 3.8 (docs/architecture.md).
-TRAVELS = ("__init__.py", "errors.py", "atomic.py", "domain", "checkpoints", "node")
+TRAVELS = ("__init__.py", "ages.py", "errors.py", "atomic.py", "domain", "checkpoints", "node")
 _MAIN = b"import sys\nfrom slurmswift.node.__main__ import main\nsys.exit(main(sys.argv[1:]))\n"
 _STAMP = (2020, 1, 1, 0, 0, 0)  # the same sources give the same bytes
 

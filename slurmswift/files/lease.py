@@ -17,7 +17,7 @@ from pathlib import Path
 
 from filelock import StrictSoftFileClaim, StrictSoftFileLock, Timeout
 
-from slurmswift.atomic import write_atomically
+from slurmswift.ages import file_server_now, modified, touch
 
 TOUCH_SECONDS = 10.0
 DEAD_AFTER_SECONDS = 120.0
@@ -89,7 +89,7 @@ class Lease:
         return self._folder / f"watch.{token}.alive"
 
     def _touch(self) -> None:
-        write_atomically(self._alive_file(str(self._mine)), f"{boot_id()}\n".encode())
+        touch(self._alive_file(str(self._mine)), f"{boot_id()}\n".encode())
 
     def _keep_touching(self) -> None:
         while not self._done.wait(TOUCH_SECONDS):
@@ -110,18 +110,10 @@ class Lease:
         if claim.hostname == socket.gethostname() and _same_boot(alive):
             return not _process_exists(claim.pid)
         # Ages by the file server's clock alone: two files in one folder, one written now.
-        written = _mtime(alive) or _mtime(
+        written = modified(alive) or modified(
             self._folder / "watch.lock.filelock" / "claims" / claim.name
         )
-        return written is not None and self._server_time() - written > DEAD_AFTER_SECONDS
-
-    def _server_time(self) -> float:
-        probe = self._folder / f"watch.probe.{os.getpid()}"
-        write_atomically(probe, b"")
-        try:
-            return probe.stat().st_mtime
-        finally:
-            probe.unlink(missing_ok=True)
+        return written is not None and file_server_now(self._folder) - written > DEAD_AFTER_SECONDS
 
 
 def _same_boot(alive: Path) -> bool:
@@ -140,10 +132,3 @@ def _process_exists(pid: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-def _mtime(path: Path) -> float | None:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return None

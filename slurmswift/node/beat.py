@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Callable
 
-from slurmswift.node.ages import touch
+from slurmswift.ages import touch
 
 
 class Beat:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Callable, List, Optional
 
+from slurmswift.ages import file_server_now, modified
 from slurmswift.errors import StateError
-from slurmswift.node.ages import file_server_now, modified
 from slurmswift.node.attempt import Attempt, RunFolder
 
 # An agent that could not touch its .alive for 20 s has killed its ranks (agent.py); the rest is

@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 from typing import Optional, Sequence
 
+from slurmswift.ages import modified
 from slurmswift.atomic import create_once, read_json
 from slurmswift.domain.records import SCHEMA
 from slurmswift.errors import StateError
-from slurmswift.node.ages import modified
 from slurmswift.node.attempt import Attempt
 from slurmswift.node.launcher import Launcher
 
