@@ -9,9 +9,10 @@ from slurmswift.app.ends import attempt_end, record_end
 from slurmswift.app.facts import attempt_story
 from slurmswift.domain import policy
 from slurmswift.domain.job import AccountRow, JobState, QueueRow
+from slurmswift.domain.lifecycle import RunStatus
 from slurmswift.domain.observation import Look, Unknown
 from slurmswift.domain.phase import Over
-from slurmswift.domain.run import AttemptEnd, AvoidedNode, RunState
+from slurmswift.domain.run import AvoidedNode
 
 
 def adopt_restarts(chronicle: Chronicle, look: Look, row: QueueRow, now: float) -> None:
@@ -23,7 +24,7 @@ def adopt_restarts(chronicle: Chronicle, look: Look, row: QueueRow, now: float) 
     state = chronicle.state
     rows = _rows_of(look, state.job_id)
     for count in range(state.restart_count, row.restart_count):
-        if not _already_ended(chronicle.state, count):
+        if not chronicle.state.has_ended(count):
             _conclude(chronicle, _over(rows, row.restart_count - count), count, now)
     chronicle.save(
         replace(
@@ -61,15 +62,10 @@ def _conclude(chronicle: Chronicle, over: Over, restart_count: int, now: float) 
     story = attempt_story(chronicle.run, job_id, restart_count, over)
     end = attempt_end(chronicle, story, over, restart_count=restart_count, now=now)
     end = replace(end, decision="adopt", reason="Slurm put the job back in the queue itself")
-    record_end(chronicle, end, story, over)
+    avoid: tuple[AvoidedNode, ...] = ()
     if end.node is not None and policy.row_for(end.cause).avoid_node:
-        avoided = AvoidedNode(end.node, end.evidence or end.cause, now)
-        chronicle.save(replace(chronicle.state, avoid=(*chronicle.state.avoid, avoided)))
-
-
-def _already_ended(state: RunState, restart_count: int) -> bool:
-    last: AttemptEnd | None = state.ends[-1] if state.ends else None
-    return last is not None and (last.job_id, last.restart_count) == (state.job_id, restart_count)
+        avoid = (AvoidedNode(end.node, end.evidence or end.cause, now),)
+    record_end(chronicle, end, story, over, to=RunStatus.RESTARTING, avoid=avoid)
 
 
 def _rows_of(look: Look, job_id: str | None) -> list[AccountRow]:

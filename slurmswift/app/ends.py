@@ -7,8 +7,9 @@ from pathlib import Path
 
 from slurmswift.app.chronicle import Chronicle
 from slurmswift.app.facts import AttemptStory, newest_checkpoint
+from slurmswift.domain.lifecycle import RunStatus, move
 from slurmswift.domain.phase import Over
-from slurmswift.domain.run import AttemptEnd
+from slurmswift.domain.run import AttemptEnd, AvoidedNode
 
 
 def attempt_end(
@@ -43,8 +44,20 @@ def attempt_end(
     )
 
 
-def record_end(chronicle: Chronicle, end: AttemptEnd, story: AttemptStory, over: Over) -> None:
-    """Write the decided end down: the journal first, for a lost state is concluded again."""
+def record_end(
+    chronicle: Chronicle,
+    end: AttemptEnd,
+    story: AttemptStory,
+    over: Over,
+    *,
+    to: RunStatus,
+    avoid: tuple[AvoidedNode, ...] = (),
+    not_before: float | None = None,
+) -> None:
+    """Write the decided end down, and what the run is now, in one write.
+
+    The journal comes first: where the state is lost to a kill, the end is concluded again.
+    """
     chronicle.decided(end, story.diagnosis, _observation(over, story), story.missing)
     state = chronicle.state
     checkpoint = state.checkpoint
@@ -58,8 +71,16 @@ def record_end(chronicle: Chronicle, end: AttemptEnd, story: AttemptStory, over:
             attempt=max(end.attempt, state.attempt),
             job_state=end.slurm_state,
             checkpoint=checkpoint,
+            avoid=(*state.avoid, *avoid),
+            not_before=not_before,
+            status=move(state.status, to),
+            reason=end.reason,
         )
     )
+    if to is not state.status:
+        chronicle.note(
+            "status", end.at, status=to.value, before=state.status.value, reason=end.reason
+        )
 
 
 def _observation(over: Over, story: AttemptStory) -> str:

@@ -126,7 +126,12 @@ def finish_requeue(chronicle: Chronicle, tools: Tools, now: float) -> None:
     if intent is None or intent.job_id is None:
         return
     row = _wait_until_pending(tools, intent.job_id)
-    if row is None or row.state in FINAL_STATES or row.state is JobState.COMPLETING:
+    if row is None or row.state is JobState.COMPLETING:
+        return
+    if row.state in FINAL_STATES:
+        if row.restart_count > chronicle.state.restart_count:
+            # It took effect, and the job is over again: cancelled by its owner, most likely.
+            chronicle.save(replace(chronicle.state, intent=None, restart_count=row.restart_count))
         return
     if chronicle.run.stop_requested():
         cancel(chronicle, tools, now)
@@ -167,6 +172,15 @@ def _wait_until_pending(tools: Tools, job_id: str) -> QueueRow | None:
         if row is None or row.state is not JobState.COMPLETING or tools.now() >= deadline:
             return row
         tools.sleep(1.0)
+
+
+def leave_behind(chronicle: Chronicle, tools: Tools, now: float) -> None:
+    """Go on under a new epoch while the old job still holds a lost node; then end the old job."""
+    old = chronicle.state.job_id
+    _resubmit(chronicle, tools, exclusions(chronicle, tools), now)
+    if old is not None and chronicle.state.job_id not in (None, old):
+        chronicle.note("intent", tools.now(), act="cancel", job_id=old, reason="left behind")
+        tools.slurm.cancel((old,))
 
 
 def _resubmit(chronicle: Chronicle, tools: Tools, exclude: tuple[str, ...], now: float) -> None:

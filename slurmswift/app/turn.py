@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from slurmswift.app import restart
 from slurmswift.app.adoption import adopt_restarts, follow_the_grant
 from slurmswift.app.chronicle import Chronicle
-from slurmswift.app.ends import attempt_end, record_end
-from slurmswift.app.facts import AttemptStory, attempt_story
+from slurmswift.app.conclusion import conclude
+from slurmswift.app.facts import attempt_story
+from slurmswift.app.lost import Lost, find_lost
 from slurmswift.app.tools import Tools
-from slurmswift.domain import policy
 from slurmswift.domain.job import JobState, QueueRow
 from slurmswift.domain.lifecycle import AT_REST, RunStatus
 from slurmswift.domain.observation import Look, observe
 from slurmswift.domain.phase import (
+    LIVE_STATES,
     Blind,
     Ending,
     Live,
@@ -25,7 +25,6 @@ from slurmswift.domain.phase import (
     Restarted,
     phase_of,
 )
-from slurmswift.domain.run import AvoidedNode
 from slurmswift.files.run_directory import RunDirectory
 
 # sacct and squeue may both be behind; a job is given up for lost only after Slurm itself would
@@ -79,7 +78,7 @@ class Turn:
         elif isinstance(phase, Live):
             self._live(chronicle, phase.row, now)
         elif isinstance(phase, Ending):
-            chronicle.save(replace(state, job_state="COMPLETING", reason=phase.why))
+            self._ending(chronicle, phase, now)
         elif isinstance(phase, Missing):
             self._missing(chronicle, now)
         else:
@@ -93,6 +92,10 @@ class Turn:
         if state.intent is not None and state.intent.kind == "requeue":
             restart.finish_requeue(chronicle, self.tools, now)
             return
+        lost = find_lost(chronicle.run.attempt_of(str(state.job_id), state.restart_count))
+        if lost is not None or state.has_ended(state.restart_count):
+            self._lost(chronicle, lost, now)
+            return
         running = row.state is not JobState.PENDING
         words = f"Slurm says {row.state.value}"
         reason = f"{words} on {row.nodes}" if running else f"{words} ({row.reason})"
@@ -102,6 +105,14 @@ class Turn:
         )
         chronicle.move(RunStatus.RUNNING if running else RunStatus.PENDING, reason, now)
 
+    def _ending(self, chronicle: Chronicle, phase: Ending, now: float) -> None:
+        state = chronicle.state
+        lost = find_lost(chronicle.run.attempt_of(str(state.job_id), state.restart_count))
+        if lost is not None and not chronicle.run.stop_requested():
+            self._lost(chronicle, lost, now)
+            return
+        chronicle.save(replace(state, job_state="COMPLETING", reason=phase.why))
+
     def _adopt(self, chronicle: Chronicle, row: QueueRow, now: float) -> None:
         """A requeue of ours took effect, or Slurm restarted the job by itself."""
         intent = chronicle.state.intent
@@ -109,6 +120,8 @@ class Turn:
             restart.finish_requeue(chronicle, self.tools, now)
             return
         adopt_restarts(chronicle, self.look, row, now)
+        if row.state not in LIVE_STATES:
+            return  # over again already: the next pass sees how
         if row.state is JobState.PENDING and not chronicle.run.stop_requested():
             restart.hasten(chronicle, self.tools, row, now)
         self._live(chronicle, row, now)
@@ -125,71 +138,27 @@ class Turn:
 
     def _over(self, chronicle: Chronicle, over: Over, now: float) -> None:
         state = chronicle.state
-        decided = state.ends and (state.ends[-1].job_id, state.ends[-1].restart_count) == (
-            state.job_id,
-            state.restart_count,
-        )
-        if not decided:
-            self._conclude(chronicle, over, now)
+        if not state.has_ended(state.restart_count):
+            story = attempt_story(chronicle.run, str(state.job_id), state.restart_count, over)
+            conclude(chronicle, story, over, now=now)
         elif over.state is JobState.CANCELLED:
             chronicle.move(RunStatus.CANCELLED, "its owner cancelled the job", now)
+        if self._may_restart(chronicle, now):
+            restart.restart(chronicle, self.tools, over, now)
+
+    def _lost(self, chronicle: Chronicle, lost: Lost | None, now: float) -> None:
+        """A node fell silent while others failed: go on without waiting for Slurm to notice."""
+        state = chronicle.state
+        if lost is not None and not state.has_ended(state.restart_count):
+            conclude(chronicle, lost.story, Over(JobState.NODE_FAIL), now=now, avoid=lost.nodes)
+        if self._may_restart(chronicle, now):
+            restart.leave_behind(chronicle, self.tools, now)
+
+    def _may_restart(self, chronicle: Chronicle, now: float) -> bool:
         if chronicle.state.status is not RunStatus.RESTARTING:
-            return
+            return False
         if chronicle.run.stop_requested():
             chronicle.move(RunStatus.CANCELLED, "stopped by its owner", now)
-            return
+            return False
         due = chronicle.state.not_before
-        if (due is not None and now < due) or not self.may_act():
-            return
-        restart.restart(chronicle, self.tools, over, now)
-
-    def _conclude(self, chronicle: Chronicle, over: Over, now: float) -> None:
-        """The attempt is over and nothing is decided yet: find out why, and decide."""
-        state = chronicle.state
-        plan = chronicle.run.read_plan()
-        story = attempt_story(chronicle.run, str(state.job_id), state.restart_count, over)
-        end = attempt_end(chronicle, story, over, restart_count=state.restart_count, now=now)
-        verdict = _owners_or_done(chronicle.run, story, over)
-        if verdict is not None:
-            status, decision, reason = verdict
-            record_end(chronicle, replace(end, decision=decision, reason=reason), story, over)
-            chronicle.move(status, reason, now)
-            return
-        limits = policy.Limits(plan.restart.max_restarts, plan.restart.budgets)
-        choice = policy.decide((*state.counted_ends, end), limits, state.restarts)
-        if isinstance(choice, policy.Resume):
-            end = replace(end, decision="resume", reason=choice.why)
-            record_end(chronicle, end, story, over)
-            avoid = tuple(
-                AvoidedNode(node, end.evidence or end.cause, now) for node in choice.avoid
-            )
-            chronicle.save(
-                replace(
-                    chronicle.state,
-                    avoid=(*chronicle.state.avoid, *avoid),
-                    not_before=now + choice.delay if choice.delay else None,
-                )
-            )
-            chronicle.move(RunStatus.RESTARTING, choice.why, now)
-        elif isinstance(choice, policy.Stop):
-            record_end(chronicle, replace(end, decision="stop", reason=choice.why), story, over)
-            chronicle.move(RunStatus.FAILED, choice.why, now)
-        else:
-            record_end(chronicle, replace(end, decision="hold", reason=choice.why), story, over)
-            chronicle.move(RunStatus.HELD, choice.why, now)
-
-
-def _owners_or_done(
-    run: RunDirectory, story: AttemptStory, over: Over
-) -> tuple[RunStatus, str, str] | None:
-    """Return the ends that no policy may touch: finished, or cancelled by its owner."""
-    if story.succeeded:
-        return RunStatus.COMPLETED, "finish", "every node's record says 0"
-    if run.stop_requested():
-        return RunStatus.CANCELLED, "cancel", "stopped by its owner"
-    if over.state is not JobState.CANCELLED:
-        return None
-    if over.canceller_known and over.cancelled_by not in (None, os.getuid()):
-        reason = f"cancelled by uid {over.cancelled_by}, not by its owner: ask before resuming"
-        return RunStatus.HELD, "hold", reason
-    return RunStatus.CANCELLED, "cancel", "its owner cancelled the job"
+        return (due is None or now >= due) and self.may_act()

@@ -64,7 +64,7 @@ class Missing:
 
 Phase = Union[Blind, Live, Restarted, Ending, Over, Missing]
 
-_LIVE_STATES = frozenset({JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED})
+LIVE_STATES = frozenset({JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED})
 
 
 def phase_of(observation: Observation, *, restart_count: int, has_accounting: bool) -> Phase:
@@ -76,7 +76,7 @@ def phase_of(observation: Observation, *, restart_count: int, has_accounting: bo
     row = observation.queue
     if row is not None and row.restart_count > restart_count:
         return Restarted(row)
-    if row is not None and row.state in _LIVE_STATES:
+    if row is not None and row.state in LIVE_STATES:
         return Live(row)
     if row is not None and row.state not in FINAL_STATES:
         return Ending(f"squeue shows it {row.state.value}")

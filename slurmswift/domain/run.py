@@ -98,6 +98,14 @@ class RunState:
         """The ends that budgets and floors look at."""
         return self.ends[self.forgiven :]
 
+    def has_ended(self, restart_count: int) -> bool:
+        """Whether that attempt of the present job is already concluded."""
+        last = self.ends[-1] if self.ends else None
+        return last is not None and (last.job_id, last.restart_count) == (
+            self.job_id,
+            restart_count,
+        )
+
     def to_json(self) -> Dict[str, object]:
         body: Dict[str, object] = {"schema": SCHEMA, "run_id": self.run_id}
         # The third key: the gate, in bash, reads it with one pattern.
