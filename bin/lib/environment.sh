@@ -50,18 +50,19 @@ make_venv() {
 # need_environment run|dev: .venv with slurmswift and the example's PyTorch; `dev` brings the
 # tools that check and test too. What is there already is not asked for again.
 need_environment() {
-    local kind=$1 what=. stamp wanted
+    local kind=$1 what=. stamps=$ROOT/.venv/slurmswift wanted
     [[ $kind == run ]] || what=".[dev]"
-    stamp=$ROOT/.venv/slurmswift-$kind.stamp
     wanted=$(cat "$ROOT/pyproject.toml" "$ROOT/examples/torchrun-cpu/requirements.txt" | sha256sum)
     # A pip that runs by itself: an environment that was moved or half made has none.
     "$ROOT/.venv/bin/python" -m pip --version >/dev/null 2>&1 || make_venv
-    if [[ ! -f $stamp || $(<"$stamp") != "$wanted" ]]; then
+    if [[ $(cat "$stamps-$kind.stamp" 2>/dev/null) != "$wanted" ]]; then
         say "installing slurmswift and the example's PyTorch into .venv"
-        (cd "$ROOT" && .venv/bin/python -m pip install --quiet --disable-pip-version-check \
+        (cd "$ROOT" && .venv/bin/python -m pip install --quiet --quiet --disable-pip-version-check \
             --editable "$what" --requirement examples/torchrun-cpu/requirements.txt </dev/null >&2) ||
             fail "pip could not install what is needed; its words are above"
-        printf '%s\n' "$wanted" >"$stamp"
+        printf '%s\n' "$wanted" >"$stamps-$kind.stamp"
+        # `dev` is all of `run`, and more.
+        [[ $kind == run ]] || cp "$stamps-dev.stamp" "$stamps-run.stamp"
     fi
     export VIRTUAL_ENV=$ROOT/.venv PATH=$ROOT/.venv/bin:$PATH
     unset PYTHONHOME PYTHONPATH
