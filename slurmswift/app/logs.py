@@ -40,7 +40,8 @@ def _rank_logs(
         raise UsageError(f"{entry.run_id}: attempt {attempt.number} has no rank {rank}")
     node, local = start.nodes[rank // per_node], rank % per_node
     # torchrun: LOG_DIR/<run id>_<random>/attempt_0/<local rank>/{stdout,stderr}.log
-    found = sorted((attempt.path / "ranks" / node).glob(f"*/attempt_*/{local}/std*.log"))
+    logs = attempt.path / "ranks" / node
+    found = sorted([*logs.glob(f"*/attempt_*/{local}/std*.log"), *logs.glob(f"rank-{rank}.log")])
     if not found:
         raise StateError(
             f"{entry.run_id}: rank {rank} left no log of its own in attempt {attempt.number};"

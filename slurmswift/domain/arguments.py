@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import List, Optional, Tuple
+import shlex
+from typing import List, Optional, Sequence, Tuple
 
 from slurmswift.domain.placeholders import check_placeholders
 from slurmswift.domain.schema import (
@@ -46,8 +47,66 @@ def read_command(text: str) -> Words:
     return (text,)
 
 
-def is_script(command: Words) -> bool:
-    return len(command) == 1
+def read_program(entry: Optional[Entry], problems: Problems) -> Words:
+    """Return a program or script and its words: one text, or a list. No shell reads any of it."""
+    if entry is None:
+        return ()
+    key = "launch.command"
+    if not isinstance(entry.value, Listing):
+        return read_scalar(entry.value, _one_program, problems, key=key) or ()
+    words = [_word(item, problems, key=key) for item in entry.value.items]
+    if not words:
+        problems.add(entry.place, key, "is empty", "write [program, argument]")
+    elif words[0] is not None and not _starts_something([word or "" for word in words]):
+        problems.add(
+            entry.value.items[0].place,
+            key,
+            f"{words[0]!r} is no program",
+            "write the program or script first, or [-m, package.module]",
+        )
+    return tuple(word for word in words if word is not None)
+
+
+def _one_program(text: str) -> Words:
+    module = _MODULE.fullmatch(text)
+    if module is not None:
+        return ("-m", module.group(1))
+    if text.startswith("-"):
+        raise UnreadableError(
+            f"{text!r} starts with a dash", "write the program's path, or -m package.module"
+        )
+    check_placeholders(a_path(text))
+    if re.search(r"\s", text):
+        raise UnreadableError(
+            f"{text!r} is more than a program, and no shell takes it apart",
+            f"write its words: [{', '.join(_words_of(text))}]",
+        )
+    return (text,)
+
+
+def _words_of(text: str) -> List[str]:
+    try:
+        words = shlex.split(text)
+    except ValueError:  # a quote that is never closed
+        words = text.split()
+    return [word if re.fullmatch(r"[\w./+=-]+", word) else repr(word) for word in words]
+
+
+def _starts_something(words: Sequence[str]) -> bool:
+    if words[0] == "-m":
+        return len(words) > 1 and _MODULE.fullmatch(f"-m {words[1]}") is not None
+    return bool(words[0].strip()) and not words[0].startswith("-")
+
+
+def script_of(command: Words, *, any_program: bool) -> Optional[str]:
+    """Return the file that a command starts, as seen from the recipe; None where it is none.
+
+    ``any_program``: a bare name without a suffix is a program for PATH to find.
+    """
+    if not command or command[0] == "-m":
+        return None
+    is_path = "/" in command[0] or re.search(r"\.[A-Za-z]\w*$", command[0]) is not None
+    return command[0] if is_path or not any_program else None
 
 
 def read_arguments(entry: Optional[Entry], problems: Problems, *, flag: Optional[str]) -> Words:

@@ -9,12 +9,12 @@ import posixpath
 from dataclasses import dataclass
 from typing import Dict, List, Mapping, Optional, Tuple
 
-from slurmswift.domain.arguments import Words, is_script
+from slurmswift.domain.arguments import Words
 from slurmswift.domain.placeholders import replace
 from slurmswift.domain.plan import Plan, RestartPolicy
 from slurmswift.domain.profile import Profile
 from slurmswift.domain.quoting import filename_pattern
-from slurmswift.domain.recipe import Recipe
+from slurmswift.domain.recipe import ONE_A_NODE, Launch, Recipe
 from slurmswift.domain.sbatch_values import OFF, SbatchPairs, fewest_nodes, gpus_of_node
 from slurmswift.domain.schema import Place, UnreadableError
 from slurmswift.domain.schema_values import one_line
@@ -89,7 +89,7 @@ def make_plan(
         framework=recipe.launch.framework,
         template=_template(run, recipe),
         python=_python(run, recipe.launch.python or ""),
-        command=_command(run, recipe.launch.command),
+        command=_command(run, recipe.launch),
         arguments=tuple(run.fill(word) for word in recipe.launch.arguments),
         processes_per_node=_processes(recipe, tuple(asked.items())) or 1,
         interface=profile.interface or "",
@@ -110,7 +110,8 @@ def make_plan(
 def undecided(recipe: Recipe, profile: Profile) -> Tuple[Problem, ...]:
     """Return what recipe and profile together leave open and slurmswift cannot choose."""
     options = {option: value for option, (value, _) in _merged(recipe, profile, {}).items()}
-    if recipe.launch.framework and _processes(recipe, tuple(options.items())) is None:
+    told = not recipe.launch.framework or recipe.launch.framework in ONE_A_NODE
+    if not told and _processes(recipe, tuple(options.items())) is None:
         place = dict(recipe.places).get("launch", Place("recipe"))
         return (
             Problem(
@@ -197,11 +198,12 @@ def _lead(time: Optional[str]) -> int:
     return SAVE_LEAD_SECONDS if seconds is None else max(1, min(SAVE_LEAD_SECONDS, seconds // 4))
 
 
-def _command(run: Run, command: Words) -> Words:
+def _command(run: Run, launch: Launch) -> Words:
     """Return the command with its script's path made whole: it is started from elsewhere."""
-    if not is_script(command):
-        return command
-    return (posixpath.normpath(posixpath.join(run.recipe_dir, run.fill(command[0]))),)
+    words = tuple(run.fill(word) for word in launch.command)
+    if launch.script is None:
+        return words
+    return (posixpath.normpath(posixpath.join(run.recipe_dir, words[0])), *words[1:])
 
 
 def _python(run: Run, python: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Dict, Optional, Tuple
 
-from slurmswift.domain.arguments import Words, read_arguments, read_command
+from slurmswift.domain.arguments import Words, read_arguments, read_command, read_program, script_of
 from slurmswift.domain.causes import CAUSES
 from slurmswift.domain.environment import Inherit
 from slurmswift.domain.placeholders import check_placeholders
@@ -24,8 +24,10 @@ from slurmswift.domain.schema_values import (
 )
 from slurmswift.domain.variables import Variables, read_variables
 
-FRAMEWORKS = ("torchrun",)
-LATER_FRAMEWORKS = ("swift", "megatron-swift", "accelerate", "deepspeed", "mpi", "srun", "command")
+FRAMEWORKS = ("torchrun", "srun", "command")
+LATER_FRAMEWORKS = ("swift", "megatron-swift", "accelerate", "deepspeed", "mpi")
+ANY_PROGRAM = frozenset({"srun", "command"})  # what they start need not be Python
+ONE_A_NODE = frozenset({"command"})  # how many processes it starts is its own business
 FORMATS = ("auto",)
 RESUME_FLAG = "--resume_from_checkpoint"
 MAX_PROCESSES = 1024
@@ -69,6 +71,11 @@ class Launch:
     arguments: Words = ()
     python: Optional[str] = None
     processes_per_node: Optional[int] = None
+
+    @property
+    def script(self) -> Optional[str]:
+        """The file that is started, as seen from the recipe's folder; None where it is none."""
+        return script_of(self.command, any_program=self.framework in ANY_PROGRAM)
 
 
 @dataclass(frozen=True)
@@ -180,9 +187,14 @@ def _launch(recipe: Reader, problems: Problems, *, flag: Optional[str]) -> Launc
     ):
         if not reader.given(key):
             reader.missing(key, fix)
+    framework = reader.read("framework", choice(FRAMEWORKS, LATER_FRAMEWORKS)) or ""
+    if framework in ANY_PROGRAM:
+        command = read_program(reader.table.get("command"), problems)
+    else:
+        command = reader.read("command", read_command) or ()
     return Launch(
-        framework=reader.read("framework", choice(FRAMEWORKS, LATER_FRAMEWORKS)) or "",
-        command=reader.read("command", read_command) or (),
+        framework=framework,
+        command=command,
         arguments=read_arguments(reader.table.get("arguments"), problems, flag=flag),
         python=reader.read("python", a_path),
         processes_per_node=reader.read("processes_per_node", whole_number(1, MAX_PROCESSES)),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from slurmswift.domain.arguments import is_script
 from slurmswift.domain.planning import undecided
 from slurmswift.domain.profile import Profile, parse_profile
-from slurmswift.domain.recipe import Recipe, parse_recipe
+from slurmswift.domain.recipe import ANY_PROGRAM, Recipe, parse_recipe
 from slurmswift.domain.schema import Entry, Node, Place, Problems, Scalar, Table
 from slurmswift.errors import Problem, RecipeError
 from slurmswift.files.regular_file import NotRegularError, TooLargeError, read_regular
@@ -136,10 +136,10 @@ def _with(table: Table, keys: tuple[str, ...], node: Node, place: Place) -> Tabl
 
 def _check_files(recipe: Recipe, folder: Path, problems: Problems) -> None:
     """Note a script that is not there: the queue is a bad place to find that out."""
-    command = recipe.launch.command
-    if not is_script(command) or "{" in command[0]:
+    name = recipe.launch.script
+    if name is None or "{" in name:
         return
-    script = folder / command[0]
+    script = folder / name
     place = dict(recipe.places)["launch.command"]
     if script.is_dir():
         problems.add(place, "launch.command", f"{script} is a folder", "name the script in it")
@@ -152,3 +152,8 @@ def _check_files(recipe: Recipe, folder: Path, problems: Problems) -> None:
             f"{script} does not exist",
             f"write the script's path as seen from the recipe's folder{there}",
         )
+    elif recipe.launch.framework in ANY_PROGRAM and not (
+        script.suffix == ".py" or os.access(script, os.X_OK)
+    ):
+        fix = f"chmod +x {name}, or name the program that reads it: [bash, {name}]"
+        problems.add(place, "launch.command", f"{script} cannot be executed", fix)

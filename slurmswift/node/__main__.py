@@ -8,11 +8,13 @@ from typing import Callable, Dict, List
 from slurmswift.node.agent import agent
 from slurmswift.node.begin import begin
 from slurmswift.node.finish import finish
+from slurmswift.node.local_ranks import ranks
 
 SUBCOMMANDS: Dict[str, Callable[[List[str]], int]] = {
     "begin": begin,
     "agent": agent,
     "finish": finish,
+    "ranks": ranks,
 }
 
 

@@ -23,6 +23,8 @@ RENDERS = [
     pytest.param(
         "examples/torchrun-cpu/recipe.yaml", "devcluster.profile.yaml", id="torchrun-cpu.devcluster"
     ),
+    pytest.param("examples/srun-cpu/recipe.yaml", None, id="srun-cpu"),
+    pytest.param("examples/command/recipe.yaml", None, id="command"),
     pytest.param("tests/golden/every-key.yaml", None, id="every-key"),
 ]
 

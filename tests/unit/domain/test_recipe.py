@@ -285,3 +285,73 @@ def test_sections_of_the_wrong_kind_are_noted_not_followed(tmp_path: Path) -> No
         "recipe.yaml:10: environment",
         "recipe.yaml:11: restart",
     ]
+
+
+def with_program(command: str, framework: str = "command") -> str:
+    text = WHOLE.replace("framework: torchrun", f"framework: {framework}")
+    return text.replace("command: train.py", f"command: {command}")
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("train.py", ["HERE/train.py"]),
+        ("-m my.package", ["-m", "my.package"]),
+        ("[-m, my.package, x]", ["-m", "my.package", "x"]),
+        ("my-trainer", ["my-trainer"]),
+        ("python3.11", ["python3.11"]),
+        ("/opt/bin/env", ["/opt/bin/env"]),
+        ("[bash, run.sh, $HOME, 'a b', '', $(touch y)]", "bash|run.sh|$HOME|a b||$(touch y)"),
+        ("[./train.py, '{output_dir}']", "HERE/train.py|/runs/tiny-260101-abcde/output"),
+        ("['{run_dir}/x y.sh']", ["/runs/tiny-260101-abcde/x y.sh"]),
+    ],
+)
+@pytest.mark.parametrize("framework", ["srun", "command"])
+def test_any_program_and_its_words(
+    written: str, words: list[str] | str, framework: str, tmp_path: Path
+) -> None:
+    (tmp_path / "env").touch(mode=0o755)
+    wanted = words.split("|") if isinstance(words, str) else words
+    text = with_program(written.replace("/opt/bin", str(tmp_path)), framework)
+    plan = a_plan(tmp_path, text)
+
+    assert list(plan.command) == [
+        word.replace("HERE", str(tmp_path)).replace("/opt/bin", str(tmp_path)) for word in wanted
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "message", "fix"),
+    [
+        ("bash run.sh 1$", "no shell takes it apart", "write its words: [bash, run.sh, '1$']"),
+        ("bash 'x", "no shell takes it apart", "[bash,"),
+        ("-x", "starts with a dash", "program's path"),
+        ("[]", "is empty", "write [program, argument]"),
+        ("[-x, y]", "'-x' is no program", "program or script first"),
+        ("[-m]", "'-m' is no program", "[-m, package.module]"),
+        ("['']", "'' is no program", "program or script first"),
+        ("[[a]]", "not a list", ""),
+        ("{a: b}", "not keys of its own", ""),
+        ("run.sh", "does not exist", "write the script's path"),
+        ("~/run.sh", "'~' is replaced by shells only", "whole path"),
+        ("readme.txt", "cannot be executed", "[bash, readme.txt]"),
+        ("[x, '{outptu_dir}']", "no such placeholder", "{output_dir}"),
+    ],
+)
+def test_what_is_no_program_comes_with_what_is(
+    written: str, message: str, fix: str, tmp_path: Path
+) -> None:
+    (tmp_path / "readme.txt").touch(mode=0o644)
+    (problem,) = problems(tmp_path, with_program(written))
+
+    assert problem.where.startswith("recipe.yaml:9: launch.command")
+    assert message in problem.message
+    assert fix in problem.fix
+
+
+def test_only_a_command_of_ones_own_need_not_say_how_many_processes(tmp_path: Path) -> None:
+    text = with_program("my-trainer").replace("  gpus_per_node: 4\n", "")
+
+    assert a_plan(tmp_path, text).processes_per_node == 1
+    (problem,) = problems(tmp_path, text.replace("framework: command", "framework: srun"))
+    assert "processes_per_node" in problem.where
