@@ -12,9 +12,11 @@ import json
 import os
 import re
 import shutil
+import signal
 import time
 from datetime import timedelta
 from pathlib import Path
+from types import FrameType
 
 import torch
 import torch.distributed as dist
@@ -27,13 +29,36 @@ KEEP = 3  # checkpoints
 TIMEOUT = timedelta(seconds=10)  # a peer that is silent for so long is lost; the default is 30 min
 
 
+class LeaveRequest:
+    """Remembers that somebody asked this rank to save and leave.
+
+    SIGUSR2 comes ahead of the time limit, SIGTERM at a preemption. All ranks have to leave after
+    the same step: one that goes alone leaves the others waiting.
+    """
+
+    def __init__(self) -> None:
+        self.here = False
+        for number in (signal.SIGUSR2, signal.SIGTERM):
+            signal.signal(number, self.on_signal)
+
+    def on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        self.here = True  # and nothing else: the step that runs now is finished first
+
+    def agreed(self) -> bool:
+        """Whether any rank was asked. Every rank calls this in every step."""
+        flag = torch.tensor(int(self.here))
+        dist.all_reduce(flag, op=dist.ReduceOp.MAX)
+        return bool(flag)
+
+
 def main() -> None:
     options = parse_options()
+    leave = LeaveRequest()
     torch.set_num_threads(1)  # more threads would sum in an order of their own
     torch.use_deterministic_algorithms(mode=True)
     dist.init_process_group("gloo", timeout=TIMEOUT)
     try:
-        train(options, rank=dist.get_rank())
+        train(options, leave, rank=dist.get_rank())
     finally:
         dist.destroy_process_group()
 
@@ -48,7 +73,7 @@ def parse_options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def train(options: argparse.Namespace, *, rank: int) -> None:
+def train(options: argparse.Namespace, leave: LeaveRequest, *, rank: int) -> None:
     torch.manual_seed(SEED)
     network = nn.Sequential(nn.Linear(FEATURES, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, 1))
     model = DistributedDataParallel(network)
@@ -68,10 +93,14 @@ def train(options: argparse.Namespace, *, rank: int) -> None:
         loss.backward()
         optimizer.step()
         print(f"[rank {rank}] step {step} loss {loss.item():.6f}", flush=True)
-        if step % options.save_steps == 0 or step == options.max_steps:
+        leaving = leave.agreed()
+        if leaving or step % options.save_steps == 0 or step == options.max_steps:
             if rank == 0:
                 save(options.output_dir, network, optimizer, step=step, of=options.max_steps)
             dist.barrier()  # nobody runs ahead of a checkpoint that is not on disk
+        if leaving and step < options.max_steps:
+            print(f"[rank {rank}] asked to leave, saved at step {step}", flush=True)
+            return
         time.sleep(options.step_seconds)
 
     with torch.no_grad():

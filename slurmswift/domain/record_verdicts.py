@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Optional, Tuple
 
 from slurmswift.domain.causes import CAUSES
-from slurmswift.domain.evidence import Case, Evidence, Verdict, evidence_of, shown
+from slurmswift.domain.evidence import ENDED_BY_SLURM, Case, Evidence, Verdict, evidence_of, shown
 from slurmswift.domain.records import NodeRecord, RankEnd
 from slurmswift.domain.rule import Role
 
@@ -16,6 +16,8 @@ _FATAL_SIGNALS = (4, 6, 7, 8, 9, 11)
 # A loopback interface and many virtual ones are "unknown" when they are well.
 _HEALTHY_INTERFACES = ("up", "unknown")
 _NODE_STATES = ("NODE_FAIL", "BOOT_FAIL")
+# What an attempt that saved and left was asked by, where Slurm's state does not say.
+_ASKED_BY = {"time-limit": "sched-time-limit", "ended": "sched-preempted"}
 # The job's own words, in node/beat.py and node/begin.py.
 _BLIND = "could not write to the run directory"
 _STILL_ALIVE = "an earlier attempt did not end"
@@ -54,6 +56,18 @@ def fenced(case: Case) -> Optional[Verdict]:
         remedy="slurmswift ended this attempt itself: the run was stopped, or another attempt "
         "of it had started. Nothing to do for this one",
     )
+
+
+def left_when_asked(case: Case) -> Optional[Verdict]:
+    """It was asked to save and leave, and did: by Slurm's warning, or when it got a TERM."""
+    record = case.facts.exit_record
+    if record is None or record.cause_hint not in _ASKED_BY:
+        return None
+    # Slurm's own word says who sent the TERM. Without it: from its owner, Slurm would say
+    # CANCELLED; a preemption leaves the job some time to end by itself, as FAILED.
+    cause = CAUSES[ENDED_BY_SLURM.get(case.facts.state, _ASKED_BY[record.cause_hint])]
+    evidence = (Evidence("exit.json", 1, shown(record.message or "")), slurm_state(case))
+    return Verdict(cause.name, "left-when-asked", cause.transient, evidence=evidence)
 
 
 def node_failed(case: Case) -> Optional[Verdict]:

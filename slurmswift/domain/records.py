@@ -243,8 +243,12 @@ class NodeRecord:
         return {"schema": SCHEMA, **asdict(self)}
 
 
-# Why an attempt ended, as far as its own script could tell.
-CAUSE_HINTS = ("training", "preflight", "setup", "no-python", "node-lost", "fenced")
+# Why an attempt ended, as far as its own script could tell. "time-limit": asked to save and leave
+# by Slurm's warning, it did; "ended": so did one that got a TERM.
+CAUSE_HINTS = (
+    *("training", "preflight", "setup", "no-python", "node-lost", "fenced"),
+    *("time-limit", "ended"),
+)
 
 
 @dataclass(frozen=True)

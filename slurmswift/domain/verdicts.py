@@ -22,6 +22,7 @@ from slurmswift.domain.record_verdicts import (
     died_ranks,
     fenced,
     interface_down,
+    left_when_asked,
     never_launched,
     node_failed,
     preflight_failed,
@@ -200,6 +201,7 @@ def _with_silent_culprit(case: Case, verdict: Verdict) -> Verdict:
 STEPS: Tuple[Step, ...] = (
     succeeded,
     fenced,
+    left_when_asked,
     roots,
     out_of_memory,
     node_failed,

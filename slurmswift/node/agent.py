@@ -23,6 +23,7 @@ from slurmswift.node.launcher import Launcher, launch_environment
 from slurmswift.node.peers import PeerWatch, report_failure
 from slurmswift.node.processes import become_subreaper, kill_below
 from slurmswift.node.ranks import RankWatch, split_wait_status
+from slurmswift.node.saving import SaveRequest
 from slurmswift.node.term import TermRelay
 
 FENCED = 101
@@ -37,7 +38,7 @@ class Periods:
     beat: float = 10.0
     silence: float = 20.0  # without a touch of .alive for so long, the ranks are killed
     look: float = 10.0  # at the grant, at other attempts, at the other nodes
-    scan: float = 1.0  # for new ranks
+    scan: float = 1.0  # for new ranks, and for a request to save
     poll: float = 0.2
     neighbour: float = 40.0  # longer than it takes an agent that cannot write to end its ranks
     # After another node's failure: time for the ranks here to fail by themselves and say why
@@ -68,6 +69,7 @@ class Agent:
         self._start: StartRecord = attempt.start()
         self._fence = Fence(run, attempt.number, self._start.epoch)
         self._ranks = RankWatch()
+        self._saving = SaveRequest(attempt, self._ranks, self._say)
         self._launcher: Optional[Launcher] = None
         self._link: Optional[Interface] = None
         self._fenced: Optional[str] = None
@@ -134,6 +136,7 @@ class Agent:
             now = time.monotonic()
             if now >= next_scan:
                 self._ranks.look(os.getpid())
+                self._saving.look()
                 next_scan = now + self._periods.scan
             if now >= next_look:
                 self._look()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Dict, List, Optional, Tuple
 
+from slurmswift.ages import modified
 from slurmswift.checkpoints import find_resume_point
 from slurmswift.domain.records import NodeRecord
 from slurmswift.errors import StateError
@@ -34,8 +35,8 @@ def finish(arguments: List[str]) -> int:
     records, damaged = _read_records(attempt, nodes)
     silent = _silent(attempt, nodes, records)
     verdict = judge(nodes, records, silent, options.srun_status)
-    if verdict.status == 0:
-        verdict = _asked_to_end(attempt, options.checkpoint_dir) or verdict
+    if verdict.cause_hint in (None, "training"):
+        verdict = _left_when_asked(attempt, verdict, options.checkpoint_dir) or verdict
     message = "; ".join(filter(None, [verdict.message, *damaged])) or None
     write_exit(
         attempt,
@@ -136,14 +137,29 @@ def _how(record: NodeRecord) -> str:
     return f"the launcher ended with status {end.status}"
 
 
-def _asked_to_end(attempt: Attempt, checkpoint_dir: Path) -> Optional[Verdict]:
-    """A training that saved and left when asked to is not done, though every rank said 0."""
-    asked = any((attempt.path / name).exists() for name in ("ending.json", "save-request"))
-    if not asked:
+def _left_when_asked(attempt: Attempt, verdict: Verdict, checkpoint_dir: Path) -> Optional[Verdict]:
+    """A training that saved and left when asked to is not done, though every rank said 0.
+
+    And one that saved, and then did not leave in good order, has not failed: torchrun ends with
+    1 on every TERM.
+    """
+    hint, asked_at = _asked(attempt)
+    if hint is None:
         return None
     newest = find_resume_point(checkpoint_dir).checkpoint
-    if newest is None or newest.max_steps == 0 or newest.finished:
+    if newest is None or newest.finished:
         return None
-    return Verdict(
-        1, "training", f"left when asked to, at step {newest.step} of {newest.max_steps}"
-    )
+    if verdict.status != 0 and (modified(Path(newest.path)) or 0.0) < asked_at:
+        return None
+    of = f" of {newest.max_steps}" if newest.max_steps else ""
+    how = f" ({verdict.message})" if verdict.message else ""
+    return Verdict(1, hint, f"left when asked to, at step {newest.step}{of}{how}")
+
+
+def _asked(attempt: Attempt) -> Tuple[Optional[str], float]:
+    """Return who asked first and when, by the file server's clock: Slurm's warning, or its TERM."""
+    for hint, name in ("time-limit", "save-request"), ("ended", "ending.json"):
+        at = modified(attempt.path / name)
+        if at is not None:
+            return hint, at
+    return None, 0.0

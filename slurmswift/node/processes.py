@@ -84,6 +84,18 @@ def environment_of(pid: int) -> Dict[str, str]:
     return variables
 
 
+def catches(pid: int, number: int) -> bool:
+    """Whether a process has a handler for this signal; without one most signals would end it."""
+    try:
+        text = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return False
+    for line in text.splitlines():
+        if line.startswith("SigCgt:"):
+            return bool(int(line.split()[1], 16) >> (number - 1) & 1)
+    return False
+
+
 def kill_below(pid: int, *, seconds: float) -> bool:
     """SIGKILL every process below ``pid`` until none is left; False where some would not die.
 

@@ -90,6 +90,12 @@ class RankWatch:
     def any_failed(self) -> bool:
         return any(rank.wait_status not in (None, 0) for rank in self._all())
 
+    def running(self) -> Tuple[Tuple[int, Process], ...]:
+        """Each rank that is not over, with its topmost process."""
+        return tuple(
+            (rank.rank, rank.process) for rank in self._ranks.values() if rank.ended_at is None
+        )
+
     def records(self) -> Tuple[RankEnd, ...]:
         return tuple(
             rank.to_record()

@@ -287,3 +287,27 @@ def test_two_nodes_with_the_same_process_ids_are_told_apart() -> None:
         3,
         "node02",
     )
+
+
+@pytest.mark.parametrize(
+    ("hint", "state", "cause"),
+    [
+        ("time-limit", "FAILED", "sched-time-limit"),
+        ("time-limit", "PREEMPTED", "sched-preempted"),
+        ("ended", "FAILED", "sched-preempted"),
+        ("ended", "TIMEOUT", "sched-time-limit"),
+    ],
+)
+def test_an_attempt_that_saved_and_left_when_asked_has_not_failed(
+    hint: str, state: str, cause: str
+) -> None:
+    log = "[rank1]: RuntimeError: Connection closed by peer\n"
+    message = "left when asked to, at step 8 of 20"
+    diagnosis = diagnosed(log, slurm_state=state, exit_record=exit_record(hint, message=message))
+
+    assert (diagnosis.cause, diagnosis.rule, diagnosis.transient) == (
+        cause,
+        "left-when-asked",
+        True,
+    )
+    assert diagnosis.evidence[0].text == message

@@ -11,7 +11,7 @@ from slurmswift.atomic import read_json
 from slurmswift.node.attempt import Attempt
 from slurmswift.node.finish import finish
 from tests.support.checkpoint_folder import save
-from tests.support.run_folder import leave_record, make_attempt, make_run
+from tests.support.run_folder import age, leave_record, make_attempt, make_run
 
 NODES = ("n1", "n2")
 
@@ -98,9 +98,9 @@ def test_a_damaged_record_is_reported_and_counts_as_none(attempt: Attempt) -> No
     assert "n2.json: damaged" in str(found["message"])
 
 
-@pytest.mark.parametrize(("step", "status"), [(8, 1), (20, 0)])
+@pytest.mark.parametrize(("step", "status", "hint"), [(8, 1, "time-limit"), (20, 0, None)])
 def test_a_training_that_left_when_asked_to_is_done_only_at_its_last_step(
-    attempt: Attempt, step: int, status: int
+    attempt: Attempt, step: int, status: int, hint: str | None
 ) -> None:
     for node in NODES:
         leave_record(attempt, node)
@@ -108,7 +108,23 @@ def test_a_training_that_left_when_asked_to_is_done_only_at_its_last_step(
     (attempt.path / "save-request").touch()
     found = verdict(attempt, 0)
 
-    assert found["status"] == status
+    assert (found["status"], found["cause_hint"]) == (status, hint)
+    assert status == 0 or found["message"] == "left when asked to, at step 8 of 20"
+
+
+@pytest.mark.parametrize(("seconds", "hint"), [(-60.0, "training"), (1.0, "ended")])
+def test_after_a_term_a_launchers_status_counts_only_where_nothing_was_saved(
+    attempt: Attempt, seconds: float, hint: str
+) -> None:
+    """torchrun ends with 1 on every TERM, though all its ranks saved and ended with 0."""
+    for node in NODES:
+        leave_record(attempt, node, status=1)
+    (attempt.path / "ending.json").touch()
+    checkpoint = save(attempt.path.parent.parent / "output", 8, max_steps=20)
+    age(checkpoint, -seconds)
+    found = verdict(attempt, 1)
+
+    assert (found["status"], found["cause_hint"]) == (1, hint)
 
 
 def test_exit_json_is_one_line_for_anyone_to_read(attempt: Attempt) -> None:
