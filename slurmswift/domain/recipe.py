@@ -34,9 +34,9 @@ MAX_PROCESSES = 1024
 
 _KEYS = (
     *("schema", "name", "template", "sbatch", "environment", "launch", "checkpoints", "restart"),
-    "runs",
+    *("runs", "extends"),  # files/recipe_tree.py has followed it by then
 )
-_LATER_KEYS = ("extends", "preflight", "hang", "notify", "check")
+_LATER_KEYS = ("preflight", "hang", "notify", "check")
 # Words of other tools, and keys written one level too high.
 _HINTS = {
     "slurm": "write sbatch",

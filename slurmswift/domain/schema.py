@@ -89,6 +89,19 @@ class Table:
             tuple(entry if mine.key == entry.key else mine for mine in self.entries), self.place
         )
 
+    def under(self, over: Table) -> Table:
+        """Return this table with ``over`` on top: tables go into each other, all else replaces."""
+        merged = Table(self.entries, over.place)
+        for entry in over.entries:
+            mine, value = self.get(entry.key), entry.value
+            if mine is not None and isinstance(mine.value, Table) and isinstance(value, Table):
+                value = mine.value.under(value)
+            merged = merged.replaced(Entry(entry.key, entry.place, value))
+        return merged
+
+    def without(self, key: str) -> Table:
+        return Table(tuple(entry for entry in self.entries if entry.key != key), self.place)
+
 
 Node = Union[Scalar, Listing, Table]
 

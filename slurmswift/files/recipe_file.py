@@ -12,8 +12,8 @@ from slurmswift.domain.profile import Profile, parse_profile
 from slurmswift.domain.recipe import ANY_PROGRAM, Recipe, parse_recipe
 from slurmswift.domain.schema import Entry, Node, Place, Problems, Scalar, Table
 from slurmswift.errors import Problem, RecipeError
-from slurmswift.files.regular_file import NotRegularError, TooLargeError, read_regular
-from slurmswift.files.yaml_text import MAX_BYTES, load_yaml
+from slurmswift.files.recipe_tree import EXTENDS, read_layers, read_tree
+from slurmswift.files.yaml_text import load_yaml
 
 # Below these, what follows is one key, dots and all: --set launch.arguments.optim.lr=1
 _OPEN = ("launch.arguments", "environment.variables")
@@ -35,8 +35,8 @@ def read_recipe(path: Path, *, sets: Sequence[str] = (), profile: Path | None = 
     """
     problems = Problems()
     read_profile = Profile()
-    tree = _read_tree(path, problems)
-    profile_tree = None if profile is None else _read_tree(profile, problems)
+    tree = read_layers(path, problems)
+    profile_tree = None if profile is None else read_tree(profile, problems)
     for text in sets:
         tree = _set(tree, text, problems)
     if profile_tree is not None:
@@ -62,44 +62,6 @@ def _in_order(problems: Problems) -> tuple[Problem, ...]:
     return tuple(sorted(problems.found, key=key))
 
 
-def _read_tree(path: Path, problems: Problems) -> Table | None:
-    text = _read_text(path, problems)
-    if text is None:
-        return None
-    found = len(problems.found)
-    tree = load_yaml(text, str(path), problems)
-    if tree is None or (isinstance(tree, Scalar) and tree.is_null):
-        if len(problems.found) == found:
-            problems.add(Place(str(path), 1), "", "is empty", "write as the first line: schema: 1")
-        return None
-    if not isinstance(tree, Table):
-        problems.add(tree.place, "", "holds no keys", "write 'key: value' lines")
-        return None
-    return tree
-
-
-def _read_text(path: Path, problems: Problems) -> str | None:
-    place = Place(str(path))
-    try:
-        raw = read_regular(path, MAX_BYTES)
-    except NotRegularError:
-        problems.add(place, "", "is not a regular file", "name the recipe's file")
-        return None
-    except TooLargeError as error:
-        problems.add(place, "", error.strerror or "is too large", "write a smaller file")
-        return None
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        why = getattr(error, "strerror", None) or str(error)
-        problems.add(place, "", f"cannot be read: {why}", "look at the path")
-        return None
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        problems.add(Place(str(path), line), "", "is not UTF-8 text", "save the file as UTF-8")
-        return None
-
-
 def _set(tree: Table | None, text: str, problems: Problems) -> Table | None:
     """Return the tree with one ``a.b=c`` of the command line in it."""
     name, equals, value = text.partition("=")
@@ -109,6 +71,9 @@ def _set(tree: Table | None, text: str, problems: Problems) -> Table | None:
         problems.add(
             Place(f"--set {text}"), "", "is not KEY=VALUE", "write it like sbatch.time=1:00:00"
         )
+        return tree
+    if keys[0] == EXTENDS:
+        problems.add(place, "", "only a file can extend others", "write it into the recipe")
         return tree
     node: Node | None = Scalar(value, place)
     if value.startswith(("[", "{")):

@@ -179,7 +179,7 @@ def test_a_secret_in_the_recipe_is_warned_of_and_not_shown(
 @pytest.mark.parametrize(
     ("key", "line"),
     [
-        *((f"{key}: x", key) for key in ("extends", "preflight", "hang", "notify", "check")),
+        *((f"{key}: x", key) for key in ("preflight", "hang", "notify", "check")),
         ("environment: {container: {image: x}}", "environment.container"),
         *((f"restart: {{{key}: 1}}", f"restart.{key}") for key in ("in_allocation", "spare_nodes")),
     ],
