@@ -22,7 +22,7 @@ from slurmswift.domain.planning import make_plan
 from slurmswift.domain.records import SCHEMA
 from slurmswift.domain.run import RunState
 from slurmswift.domain.setup_script import setup_script
-from slurmswift.errors import SlurmRefusedError, SlurmUnavailableError
+from slurmswift.errors import Problem, SlurmRefusedError, SlurmUnavailableError
 from slurmswift.files import run_directory
 from slurmswift.files.bundle import node_bundle
 from slurmswift.files.lease import Lease
@@ -42,7 +42,7 @@ class Prepared:
     script: Script
     recipe_path: Path
     files: dict[str, bytes]
-    warnings: tuple[str, ...]
+    warnings: tuple[Problem, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Submitted:
     job_id: str
     script: Path
     watcher: str | None  # who is watching, None where nobody is
-    warnings: tuple[str, ...]
+    warnings: tuple[Problem, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def prepare(request: Request, tools: Tools, *, cluster: str) -> Prepared:
         "environment.json": _json({"schema": SCHEMA, "variables": environment}),
         "node.pyz": node_bundle(),
     }
-    return Prepared(plan, script, request.recipe, files, tuple(map(str, loaded.warnings)))
+    return Prepared(plan, script, request.recipe, files, loaded.warnings)
 
 
 def submit(request: Request, tools: Tools) -> Submitted:

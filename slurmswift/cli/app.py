@@ -11,7 +11,7 @@ import typer
 from slurmswift import __version__
 from slurmswift.cli import follow, output, watching
 from slurmswift.cli.tools import make_tools
-from slurmswift.errors import UsageError
+from slurmswift.errors import Problem, UsageError
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -124,6 +124,20 @@ def render(
         output.say(f"wrote {folder}: {', '.join(sorted(prepared.files))}")
     else:
         output.say(prepared.script.text.rstrip("\n"))
+
+
+@app.command()
+def check(
+    recipe: Recipe,
+    *,
+    sets: Set = [],  # noqa: B006
+    profile: Profile = None,
+    as_json: Json = False,
+) -> None:
+    """Tell everything that is wrong with a recipe at once, and ask sbatch whether it would run."""
+    from slurmswift.cli.show_check import show_check  # noqa: PLC0415
+
+    raise typer.Exit(show_check(make_tools(), recipe, tuple(sets), profile, as_json=as_json))
 
 
 @app.command()
@@ -260,7 +274,6 @@ def adopt(
 
 # Commands of the design that later versions bring: refused by name, never "no such command".
 NOT_YET = [
-    "check",
     "diagnose",
     "checkpoints",
     "preflight",
@@ -290,6 +303,6 @@ for _name in NOT_YET:
     )(_refuse(_name))
 
 
-def _warn_all(warnings: tuple[str, ...]) -> None:
+def _warn_all(warnings: tuple[Problem, ...]) -> None:
     for warning in warnings:
         output.warn(f"warning: {warning}")
