@@ -6,16 +6,20 @@ from dataclasses import replace
 
 from slurmswift.app.chronicle import Chronicle
 from slurmswift.app.ends import attempt_end, record_end
-from slurmswift.app.facts import attempt_story
-from slurmswift.domain import policy
+from slurmswift.app.facts import AttemptStory, attempt_story
+from slurmswift.app.lost import node_failure
+from slurmswift.domain import hostlist, policy
 from slurmswift.domain.job import AccountRow, JobState, QueueRow
 from slurmswift.domain.lifecycle import RunStatus
 from slurmswift.domain.observation import Look, Unknown
 from slurmswift.domain.phase import Over
 from slurmswift.domain.run import AvoidedNode
+from slurmswift.slurm.client import Slurm
 
 
-def adopt_restarts(chronicle: Chronicle, look: Look, row: QueueRow, now: float) -> None:
+def adopt_restarts(
+    chronicle: Chronicle, slurm: Slurm, look: Look, row: QueueRow, now: float
+) -> None:
     """The job's restart counter rose without us: write down each attempt that ended, and follow.
 
     The restarts count in the budgets like ours do; the gate, which knows how many attempts may
@@ -25,7 +29,8 @@ def adopt_restarts(chronicle: Chronicle, look: Look, row: QueueRow, now: float) 
     rows = _rows_of(look, state.job_id)
     for count in range(state.restart_count, row.restart_count):
         if not chronicle.state.has_ended(count):
-            _conclude(chronicle, _over(rows, row.restart_count - count), count, now)
+            over = _over(rows, row.restart_count - count)
+            _conclude(chronicle, slurm, over, count, now)
     chronicle.save(
         replace(
             chronicle.state,
@@ -57,15 +62,29 @@ def follow_the_grant(chronicle: Chronicle, now: float) -> None:
     )
 
 
-def _conclude(chronicle: Chronicle, over: Over, restart_count: int, now: float) -> None:
+def _conclude(
+    chronicle: Chronicle, slurm: Slurm, over: Over, restart_count: int, now: float
+) -> None:
     job_id = str(chronicle.state.job_id)
-    story = attempt_story(chronicle.run, job_id, restart_count, over)
+    story = _with_lost_nodes(attempt_story(chronicle.run, job_id, restart_count, over), slurm)
     end = attempt_end(chronicle, story, over, restart_count=restart_count, now=now)
     end = replace(end, decision="adopt", reason="Slurm put the job back in the queue itself")
     avoid: tuple[AvoidedNode, ...] = ()
     if end.node is not None and policy.row_for(end.cause).avoid_node:
         avoid = (AvoidedNode(end.node, end.evidence or end.cause, now),)
     record_end(chronicle, end, story, over, to=RunStatus.RESTARTING, avoid=avoid)
+
+
+def _with_lost_nodes(story: AttemptStory, slurm: Slurm) -> AttemptStory:
+    """Where the attempt itself tells nothing: a node that Slurm cannot reach is the reason."""
+    if story.start is None or not story.start.nodes or story.diagnosis.cause != "unexplained":
+        return story
+    lost = slurm.lost_nodes(hostlist.compress(story.start.nodes))
+    if not lost:
+        return story
+    words = {f"sinfo --nodes={node}": state for node, state in lost.items()}
+    diagnosis = node_failure(tuple(lost), words, rule="slurm-lost-the-node")
+    return replace(story, diagnosis=diagnosis)
 
 
 def _rows_of(look: Look, job_id: str | None) -> list[AccountRow]:

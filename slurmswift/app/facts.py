@@ -55,6 +55,7 @@ def attempt_story(run: RunDirectory, job_id: str, restart_count: int, over: Over
         node_records=nodes,
         nodes=start.nodes if start else (),
         ending_signal=ending.signal if ending else None,
+        preflight=directory.preflight() if directory else None,
         left_no_attempt=directory is None,
     )
     diagnosis = diagnose(attempt_logs(run, directory, start, job_id), facts)

@@ -48,20 +48,25 @@ def find_lost(attempt: AttemptDirectory | None) -> Lost | None:
     # A node that is still alive and at work will bring the better evidence.
     if not lost or len(lost) < len(silent):
         return None
-    cause = CAUSES["hw-node-failure"]
-    evidence = tuple(
-        Evidence(f"attempts/{attempt.path.name}/nodes/{node}.alive", 1, f"silent for {age:.0f} s")
+    words = {
+        f"attempts/{attempt.path.name}/nodes/{node}.alive": f"silent for {age:.0f} s"
         for node, age in lost.items()
-    )
-    diagnosis = Diagnosis(
+    }
+    diagnosis = node_failure(tuple(lost), words, rule="node-silent")
+    missing = ("exit.json", *(f"nodes/{node}.json" for node in lost))
+    return Lost(attempt, tuple(lost), AttemptStory(attempt, start, None, diagnosis, missing))
+
+
+def node_failure(nodes: tuple[str, ...], words: dict[str, str], *, rule: str) -> Diagnosis:
+    """Return the diagnosis that these nodes failed; ``words``: source -> what it said."""
+    cause = CAUSES["hw-node-failure"]
+    return Diagnosis(
         cause=cause.name,
         category=cause.category,
         transient=cause.transient,
         rank=None,
-        node=next(iter(lost)),
-        evidence=evidence,
+        node=nodes[0],
+        evidence=tuple(Evidence(source, 1, text) for source, text in words.items()),
         remedy=cause.remedy,
-        rule="node-silent",
+        rule=rule,
     )
-    missing = ("exit.json", *(f"nodes/{node}.json" for node in lost))
-    return Lost(attempt, tuple(lost), AttemptStory(attempt, start, None, diagnosis, missing))

@@ -119,7 +119,7 @@ class Turn:
         if intent is not None and intent.kind == "requeue":
             restart.finish_requeue(chronicle, self.tools, now)
             return
-        adopt_restarts(chronicle, self.look, row, now)
+        adopt_restarts(chronicle, self.tools.slurm, self.look, row, now)
         if row.state not in LIVE_STATES:
             return  # over again already: the next pass sees how
         if row.state is JobState.PENDING and not chronicle.run.stop_requested():

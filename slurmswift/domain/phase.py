@@ -74,13 +74,18 @@ def phase_of(observation: Observation, *, restart_count: int, has_accounting: bo
     if isinstance(observation, NotFound):
         return Missing(observation.job_id)
     row = observation.queue
-    if row is not None and row.restart_count > restart_count:
+    if row is not None and row.restart_count > restart_count and _is_settled(row):
         return Restarted(row)
     if row is not None and row.state in LIVE_STATES:
         return Live(row)
     if row is not None and row.state not in FINAL_STATES:
         return Ending(f"squeue shows it {row.state.value}")
     return _ended(observation, has_accounting=has_accounting)
+
+
+def _is_settled(row: QueueRow) -> bool:
+    """A lost node keeps a requeued job COMPLETING until Slurm gives the node up."""
+    return row.state in LIVE_STATES or row.state in FINAL_STATES
 
 
 def _ended(seen: Seen, *, has_accounting: bool) -> Phase:

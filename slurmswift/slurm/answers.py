@@ -98,6 +98,17 @@ def parse_job_field(stdout: str, key: str) -> str | None:
     return match.group(1) if match else None
 
 
+def parse_lost_nodes(stdout: str) -> dict[str, str]:
+    """Return node -> state of those that are down or do not respond, from states_of_nodes."""
+    found = {}
+    for line in stdout.splitlines():
+        columns = [column.strip() for column in line.split(DELIMITER)]
+        node, state = (*columns, "", "")[:2]
+        if node and (state.startswith("down") or state.endswith("*")):
+            found[node] = state
+    return found
+
+
 def parse_nodes(stdout: str) -> dict[str, frozenset[str]]:
     """Return partition -> its nodes, from commands.nodes."""
     found: dict[str, set[str]] = {}

@@ -140,6 +140,10 @@ class Slurm:
     def cancel(self, job_ids: tuple[str, ...]) -> Act:
         return self._act(commands.cancel(job_ids))
 
+    def lost_nodes(self, hosts: str) -> dict[str, str]:
+        """Return those of these nodes that Slurm cannot reach, with Slurm's word for it."""
+        return answers.parse_lost_nodes(self._query(commands.states_of_nodes(hosts)).stdout)
+
     def nodes_of_partitions(self) -> dict[str, frozenset[str]]:
         return answers.parse_nodes(self._query(commands.nodes()).stdout)
 

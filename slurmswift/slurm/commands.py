@@ -99,5 +99,11 @@ def nodes() -> tuple[str, ...]:
     return ("sinfo", "--noheader", "--Node", f"--Format=NodeList:{DELIMITER},Partition:{DELIMITER}")
 
 
+def states_of_nodes(hosts: str) -> tuple[str, ...]:
+    """Each of these nodes with its state, ``*`` behind it where it does not respond."""
+    columns = f"NodeList:{DELIMITER},StateLong:{DELIMITER}"
+    return ("sinfo", "--noheader", "--Node", f"--nodes={hosts}", f"--Format={columns}")
+
+
 def partitions() -> tuple[str, ...]:
     return ("sinfo", "--noheader", "--format=%R")
