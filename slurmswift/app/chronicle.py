@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
-from slurmswift.domain.diagnosis import Diagnosis
 from slurmswift.domain.lifecycle import RunStatus, move
 from slurmswift.domain.records import SCHEMA, Grant
 from slurmswift.domain.run import AttemptEnd, RunState
 from slurmswift.files import journal
 from slurmswift.files.run_directory import RunDirectory
+
+
+class Journaled(Protocol):
+    """A diagnosis. Named by what is asked of it: `submit` does without the rules of diagnosing."""
+
+    def to_json(self) -> dict[str, object]: ...
 
 
 @dataclass
@@ -56,7 +62,7 @@ class Chronicle:
         )
 
     def decided(
-        self, end: AttemptEnd, diagnosis: Diagnosis, observation: str, missing: tuple[str, ...]
+        self, end: AttemptEnd, diagnosis: Journaled, observation: str, missing: tuple[str, ...]
     ) -> None:
         """Journal one decision with all that it rests on: what `why` shows."""
         self.note(

@@ -25,7 +25,6 @@ from slurmswift.domain.setup_script import setup_script
 from slurmswift.errors import Problem, SlurmRefusedError, SlurmUnavailableError
 from slurmswift.files import run_directory
 from slurmswift.files.bundle import node_bundle
-from slurmswift.files.lease import Lease
 from slurmswift.files.recipe_file import read_recipe
 from slurmswift.files.run_directory import RunDirectory
 from slurmswift.files.state_folder import IndexEntry
@@ -151,9 +150,18 @@ def submit(request: Request, tools: Tools) -> Submitted:
         run_dir=run.path,
         job_id=job_id,
         script=run.script,
-        watcher=Lease(tools.state.path).holder(),
+        watcher=_watcher(tools),
         warnings=prepared.warnings,
     )
+
+
+def _watcher(tools: Tools) -> str | None:
+    """Return who is watching. Where nobody ever was, filelock need not be imported to tell."""
+    if not any(tools.state.path.glob("watch.*")):
+        return None
+    from slurmswift.files.lease import Lease  # noqa: PLC0415
+
+    return Lease(tools.state.path).holder()
 
 
 def write_rendered(prepared: Prepared, folder: Path) -> RunDirectory:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from slurmswift import __version__
-from slurmswift.cli import follow, output, watching
+from slurmswift.cli import output
 from slurmswift.cli.tools import make_tools
 from slurmswift.errors import Problem, UsageError
 
@@ -87,6 +87,8 @@ def submit(
         output.say(f"  state      slurmswift status {done.run_id}")
         output.say(f"  stop       slurmswift stop {done.run_id}")
     if watch:
+        from slurmswift.cli import watching  # noqa: PLC0415
+
         raise typer.Exit(watching.watch_until_over(tools, done.run_id))
     if done.watcher is None:
         output.warn(
@@ -153,6 +155,8 @@ def watch(
     """Watch over my runs on this cluster: find out why they end, resume what can go on."""
     if observe:
         raise UsageError("watch --observe is not in this version")
+    from slurmswift.cli import watching  # noqa: PLC0415 - all rules of the diagnosis come with it
+
     tools = make_tools()
     status = watching.once(tools, as_json=as_json) if once else watching.loop(tools, interval)
     raise typer.Exit(status)
@@ -200,6 +204,8 @@ def logs(
     if as_json:
         output.say_json({"run_id": entry.run_id, "files": [str(path) for path in files]})
     else:
+        from slurmswift.cli import follow  # noqa: PLC0415
+
         follow.print_logs(files, entry, following=following, sleep=tools.sleep)
 
 
@@ -252,6 +258,8 @@ def wait(
     as_json: Json = False,
 ) -> None:
     """Wait until a run is over; exit 0 if it is complete, else 1. It does not watch."""
+    from slurmswift.cli import watching  # noqa: PLC0415
+
     raise typer.Exit(watching.wait_until_over(make_tools(), run, interval, as_json=as_json))
 
 
