@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,8 +22,10 @@ TOUCH_SECONDS = 10.0
 DEAD_AFTER_SECONDS = 120.0
 
 
-def boot_id() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+def process_table() -> str:
+    """Name the table that a pid counts in: one boot of one host, and a pid namespace of it."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return f"{boot} {Path('/proc/self/ns/pid').stat().st_ino}"
 
 
 class Lease:
@@ -40,7 +41,8 @@ class Lease:
         """Return ``host, pid`` of a live holder, None where nobody holds the lease."""
         for claim in self._claims():
             if claim.state == "held" and not self._is_dead(claim):
-                return f"{claim.hostname}, pid {claim.pid}"
+                # In a container filelock adds the pid namespace to the host's name.
+                return f"{claim.hostname.partition('?')[0]}, pid {claim.pid}"
         return None
 
     @contextlib.contextmanager
@@ -89,7 +91,7 @@ class Lease:
         return self._folder / f"watch.{token}.alive"
 
     def _touch(self) -> None:
-        touch(self._alive_file(str(self._mine)), f"{boot_id()}\n".encode())
+        touch(self._alive_file(str(self._mine)), f"{process_table()}\n".encode())
 
     def _keep_touching(self) -> None:
         while not self._done.wait(TOUCH_SECONDS):
@@ -107,7 +109,7 @@ class Lease:
 
     def _is_dead(self, claim: StrictSoftFileClaim) -> bool:
         alive = self._alive_file(claim.token)
-        if claim.hostname == socket.gethostname() and _same_boot(alive):
+        if _same_process_table(alive):
             return not _process_exists(claim.pid)
         # Ages by the file server's clock alone: two files in one folder, one written now.
         written = modified(alive) or modified(
@@ -116,12 +118,11 @@ class Lease:
         return written is not None and file_server_now(self._folder) - written > DEAD_AFTER_SECONDS
 
 
-def _same_boot(alive: Path) -> bool:
+def _same_process_table(alive: Path) -> bool:
     try:
-        return alive.read_text(encoding="ascii").strip() == boot_id()
+        return alive.read_text(encoding="ascii").strip() == process_table()
     except OSError:
-        # Not written yet, or never: the process table of this very host still tells.
-        return True
+        return False  # not written yet, or never: its age tells
 
 
 def _process_exists(pid: int) -> bool:
