@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -77,7 +78,7 @@ class Cli:
     def json(self, *arguments: str) -> Any:
         return json.loads(self.ok(*arguments, "--json"))
 
-    def submit(self, *sets: str, recipe: Path = EXAMPLE) -> "Run":
+    def submit(self, *sets: str, recipe: Path = EXAMPLE) -> Run:
         options = [word for text in sets for word in ("--set", text)]
         body = self.json("submit", str(recipe), *options)
         return Run(self, body["run_id"], Path(body["run_dir"]), body["job_id"])
@@ -85,7 +86,7 @@ class Cli:
     def watch_once(self) -> None:
         self.ok("watch", "--once")
 
-    def watcher(self) -> "subprocess.Popen[str]":
+    def watcher(self) -> subprocess.Popen[str]:
         """A watcher that stays, at its quickest; the caller ends it."""
         with (self.state.parent / "watch.log").open("a") as log:
             return subprocess.Popen(
@@ -120,6 +121,26 @@ class Run:
 
     def attempts(self) -> list[Path]:
         return sorted((self.path / "attempts").glob("[0-9]*-*"))
+
+    def nodes(self, attempt: int = -1) -> list[str]:
+        found: list[str] = json.loads((self.attempts()[attempt] / "start.json").read_text())[
+            "nodes"
+        ]
+        return found
+
+    def resumed_step(self, attempt: int = -1) -> int | None:
+        step: int | None = self.record(f"attempts/{self.attempts()[attempt].name}/start.json")[
+            "resume_step"
+        ]
+        return step
+
+    def assert_one_writer(self) -> None:
+        """The older attempt wrote its last line before the newer one was launched."""
+        for older, newer in itertools.pairwise(self.attempts()):
+            last_line = max(p.stat().st_mtime for p in older.glob("ranks/*/*/attempt_0/*/std*.log"))
+            # torchrun makes a folder in here as it starts, and nothing changes it afterwards.
+            launch = min(p.stat().st_mtime for p in newer.glob("ranks/*"))
+            assert last_line <= launch, f"{older.name} still wrote when {newer.name} was launched"
 
     def checkpoints(self) -> list[int]:
         found = (self.path / "output").glob("checkpoint-*")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 import os
 import subprocess
 import sys
@@ -38,11 +36,6 @@ def watched(cli: Cli) -> Iterator[Cli]:
     watcher.wait(60)
 
 
-def nodes_of(run: Run, attempt: int = -1) -> list[str]:
-    nodes: list[str] = json.loads((run.attempts()[attempt] / "start.json").read_text())["nodes"]
-    return nodes
-
-
 def test_undisturbed_it_completes(watched: Cli) -> None:
     run = watched.submit(*SHORT)
 
@@ -57,7 +50,7 @@ def test_undisturbed_it_completes(watched: Cli) -> None:
 def test_a_cut_network_is_named_avoided_and_survived(watched: Cli, devcluster: DevCluster) -> None:
     run = watched.submit("launch.arguments.max_steps=30", "launch.arguments.step_seconds=0.3")
     run.wait_until_training()
-    victim = nodes_of(run)[1]
+    victim = run.nodes()[1]
 
     devcluster.do("cut", victim)
     body = run.wait_until_over()
@@ -70,17 +63,15 @@ def test_a_cut_network_is_named_avoided_and_survived(watched: Cli, devcluster: D
     assert any(item["file"].endswith("job.log") for item in decision["diagnosis"]["evidence"])
     assert decision["diagnosis"]["node"] == victim
     assert decision["decision"] == "resume"
-    assert victim not in nodes_of(run)
-    start = run.record(f"attempts/{run.attempts()[1].name}/start.json")
-    assert start["resume_step"] == decision["step"]
-    assert start["resume_from"].endswith(f"checkpoint-{decision['step']}")
+    assert victim not in run.nodes()
+    assert run.resumed_step() == decision["step"]
 
 
 def test_a_node_that_never_answers_the_launch_is_no_success(
     watched: Cli, devcluster: DevCluster
 ) -> None:
     run = watched.submit(*SHORT, "environment.setup=sleep 8")
-    run.wait("the attempt has started", lambda: run.attempts())
+    run.wait("the attempt has started", run.attempts)
     victim = slurm("squeue", "-h", "-j", run.job_id, "-o", "%N").strip()
     victim = slurm("scontrol", "show", "hostnames", victim).split()[1]
 
@@ -92,7 +83,7 @@ def test_a_node_that_never_answers_the_launch_is_no_success(
     # Slurm may find the node out before us, and put the job back itself.
     assert first["decision"] in ("resume", "adopt"), run.story()
     assert first["diagnosis"]["node"] == victim, run.story()
-    assert victim not in nodes_of(run), run.story()
+    assert victim not in run.nodes(), run.story()
 
 
 def test_an_old_job_requeued_by_hand_beside_the_new_one_does_not_train(cli: Cli) -> None:
@@ -107,7 +98,7 @@ def test_an_old_job_requeued_by_hand_beside_the_new_one_does_not_train(cli: Cli)
     run.wait_until_training(beyond=run.newest_step(), seconds=120)
 
     assert [path.name.split("-")[1] for path in run.attempts()] == [old, new]
-    assert_one_writer(run)
+    run.assert_one_writer()
     cli.ok("stop", run.run_id)
 
 
@@ -126,7 +117,7 @@ def test_a_duplicate_submission_does_not_train(cli: Cli, *, stale: bool) -> None
     run.wait_until_training(beyond=run.newest_step(), seconds=120)
 
     assert len(run.attempts()) == attempts
-    assert_one_writer(run)
+    run.assert_one_writer()
     cli.ok("stop", run.run_id)
 
 
@@ -164,22 +155,13 @@ def slurm_log(run: Run, job_id: str) -> str:
     return path.read_text() if path.exists() else ""
 
 
-def assert_one_writer(run: Run) -> None:
-    """The ranks of an older attempt wrote their last line before a newer one's launcher began."""
-    for older, newer in itertools.pairwise(run.attempts()):
-        last_line = max(p.stat().st_mtime for p in older.glob("ranks/*/*/attempt_0/*/std*.log"))
-        # torchrun makes a folder in here as it starts, and nothing changes it afterwards.
-        launch = min(p.stat().st_mtime for p in newer.glob("ranks/*"))
-        assert last_line <= launch, f"{older.name} still wrote when {newer.name} was launched"
-
-
 def test_the_second_attempts_environment_is_the_first_ones(
     cli: Cli, tmp_path: Path, devcluster: DevCluster
 ) -> None:
     cli.extra = {"MY_DATA": "/data/it's $HOME", "VIRTUAL_ENV": str(tmp_path / "venv")}
     run = cli.submit(*LONG, 'environment.setup=env -0 > "$ATTEMPT_DIR/environment.bin"')
     run.wait_until_training()
-    devcluster.do("cut", nodes_of(run)[1])
+    devcluster.do("cut", run.nodes()[1])
     bare = {"SLURMSWIFT_STATE": str(cli.state), "SLURM_CONF": os.environ["SLURM_CONF"]}
 
     def again() -> bool:
