@@ -9,6 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from docs.recipe_keys import recipe_page  # noqa: E402
 from slurmswift.domain.causes import CAUSES, Cause  # noqa: E402
 from slurmswift.domain.policy import row_for  # noqa: E402
 from slurmswift.domain.rule import Role, Rule  # noqa: E402
@@ -40,7 +41,9 @@ The last column is what the watcher does by itself.
 
 
 def main() -> None:
-    (ROOT / "docs" / "reference" / "causes.md").write_text(causes_page(), encoding="utf-8")
+    reference = ROOT / "docs" / "reference"
+    (reference / "causes.md").write_text(causes_page(), encoding="utf-8")
+    (reference / "recipe.md").write_text(recipe_page(), encoding="utf-8")
 
 
 def causes_page() -> str:

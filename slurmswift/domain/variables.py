@@ -39,6 +39,8 @@ _OWNED: Sequence[Tuple[str, str]] = (
     *((name, _SCRIPTS) for name in ("STATUS", "HINT", "MESSAGE", "REPLY", "ENDED_BY", "TRAPPED")),
     *((name, _SCRIPTS) for name in ("VERDICT", "GRANTED_EPOCH", "GRANTED_JOB", "LAST_ATTEMPT")),
     *((name, _SCRIPTS) for name in ("FOUND_PYTHON", "RESUME", "RANK_LOGS")),
+    ("PROGRAM", _SCRIPTS),
+    ("NPROC_PER_NODE", "it is launch.processes_per_node"),
 )
 _SECRET = re.compile(r"TOKEN|SECRET|PASSW(OR)?D|CREDENTIAL|API_?KEY|(^|_)KEY$", re.IGNORECASE)
 _SECRET_LENGTH = 8  # shorter ones are switches and counts: TOKENIZERS_PARALLELISM=false
