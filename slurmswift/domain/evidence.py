@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Callable, Iterable, List, Optional, Tuple
 
 from slurmswift.domain.findings import FAILING, Finding
+from slurmswift.domain.preflight import PreflightRecord
 from slurmswift.domain.records import ExitRecord, NodeRecord
 from slurmswift.domain.rule import Role
 
@@ -48,6 +49,7 @@ class AttemptFacts:
     node_records: Tuple[NodeRecord, ...] = ()
     nodes: Tuple[str, ...] = ()
     ending_signal: Optional[str] = None  # reached the batch shell (ending.json)
+    preflight: Optional[PreflightRecord] = None
     left_no_attempt: bool = False  # a job of a run that ended without an attempt directory
 
     @property

@@ -58,6 +58,21 @@ def fenced(case: Case) -> Optional[Verdict]:
     )
 
 
+def own_bug(case: Case) -> Optional[Verdict]:
+    """It broke in slurmswift's own part: whatever the log says besides, that ended it."""
+    record = case.facts.exit_record
+    if record is None or record.cause_hint != "bug":
+        return None
+    return Verdict(
+        "unexplained",
+        "slurmswift-bug",
+        None,
+        evidence=(Evidence("exit.json", 1, shown(record.message or "a bug in slurmswift")),),
+        remedy="This is a bug in slurmswift and no fault of the training: please report it with "
+        "the file bug-*.txt in the attempt's folder",
+    )
+
+
 def left_when_asked(case: Case) -> Optional[Verdict]:
     """It was asked to save and leave, and did: by Slurm's warning, or when it got a TERM."""
     record = case.facts.exit_record

@@ -50,6 +50,12 @@ class Fields:
     def optional(self, key: str, kind: Type[T]) -> Optional[T]:
         return None if self._source.get(key) is None else self.get(key, kind)
 
+    def scalar(self, key: str) -> Union[bool, int, float, str, None]:
+        value = self._source.get(key)
+        if value is None or isinstance(value, (bool, int, float, str)):
+            return value
+        raise StateError(f"{self._where}: damaged: {key!r} is not one plain value")
+
     def strings(self, key: str) -> Tuple[str, ...]:
         values = self.get(key, list)
         if not all(isinstance(value, str) for value in values):
@@ -106,6 +112,7 @@ class PassedOver:
 
     path: str
     why: str
+    moved_to: Optional[str] = None  # its name since then
 
 
 @dataclass(frozen=True)
@@ -153,7 +160,9 @@ class StartRecord:
             resume_from=fields.optional("resume_from", str),
             resume_step=fields.optional("resume_step", int),
             passed_over=tuple(
-                PassedOver(item.get("path", str), item.get("why", str))
+                PassedOver(
+                    item.get("path", str), item.get("why", str), item.optional("moved_to", str)
+                )
                 for item in fields.objects("passed_over")
             ),
             rendezvous=None
@@ -244,10 +253,10 @@ class NodeRecord:
 
 
 # Why an attempt ended, as far as its own script could tell. "time-limit": asked to save and leave
-# by Slurm's warning, it did; "ended": so did one that got a TERM.
+# by Slurm's warning, it did; "ended": so did one that got a TERM; "bug": slurmswift's own.
 CAUSE_HINTS = (
     *("training", "preflight", "setup", "no-python", "node-lost", "fenced"),
-    *("time-limit", "ended"),
+    *("time-limit", "ended", "bug"),
 )
 
 

@@ -16,6 +16,7 @@ from slurmswift.domain.evidence import (
     evidence_of,
 )
 from slurmswift.domain.findings import FAILING, Finding
+from slurmswift.domain.preflight_verdict import preflight_checked
 from slurmswift.domain.record_verdicts import (
     SIGKILL,
     died_by_signal,
@@ -25,6 +26,7 @@ from slurmswift.domain.record_verdicts import (
     left_when_asked,
     never_launched,
     node_failed,
+    own_bug,
     preflight_failed,
     rank_evidence,
     setup_failed,
@@ -201,7 +203,9 @@ def _with_silent_culprit(case: Case, verdict: Verdict) -> Verdict:
 STEPS: Tuple[Step, ...] = (
     succeeded,
     fenced,
+    own_bug,
     left_when_asked,
+    preflight_checked,
     roots,
     out_of_memory,
     node_failed,

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from slurmswift.atomic import create_once, read_json, write_atomically, write_json
 from slurmswift.domain.plan import Plan
+from slurmswift.domain.preflight import PreflightRecord
 from slurmswift.domain.records import (
     SCHEMA,
     Ending,
@@ -55,6 +56,9 @@ class AttemptDirectory:
 
     def exit(self) -> ExitRecord | None:
         return _read_record(self.path / "exit.json", ExitRecord.parse)
+
+    def preflight(self) -> PreflightRecord | None:
+        return _read_record(self.path / "preflight.json", PreflightRecord.parse)
 
     def ending(self) -> Ending | None:
         return _read_record(self.path / "ending.json", Ending.parse)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
@@ -264,13 +265,21 @@ def agent(arguments: List[str]) -> int:
     options = parser.parse_args(arguments)
     # Slurm's name for the node, which the host may not go by.
     node = os.environ.get("SLURMD_NODENAME") or os.uname().nodename.split(".")[0]
+    attempt = Attempt.at(options.attempt_dir)
     try:
         return Agent(
             RunFolder(options.run_dir),
-            Attempt.at(options.attempt_dir),
+            attempt,
             node=node,
             node_rank=int(os.environ.get("SLURM_NODEID", "0")),
         ).run()
     except (OSError, StateError) as error:
+        kill_below(os.getpid(), seconds=Periods.kill)
         sys.stdout.write(f"slurmswift: {node}: no record can be left here: {error}\n")
         return MAX_STATUS
+    except Exception:
+        # A bug of ours: the ranks end here all the same, and the other nodes need not wait.
+        kill_below(os.getpid(), seconds=Periods.kill)
+        with contextlib.suppress(OSError):
+            report_failure(attempt, node, "a bug in slurmswift's agent")
+        raise

@@ -55,7 +55,8 @@ def begin(arguments: List[str]) -> int:
         address, port = address_of(options.interface, others), free_port()
     except (NoAddressError, NoPortError) as error:
         return _end(attempt, 1, "preflight", f"{start.batch_host}: {error}")
-    settled = _settle(start, resume, nodes, options.interface)
+    passed_over = tuple(_move_aside(item, attempt.number) for item in resume.passed_over)
+    settled = _settle(start, resume, passed_over, nodes, options.interface)
     settled = replace(settled, rendezvous=Rendezvous(start.batch_host, address, port))
     write_json(attempt.start_file, settled.to_json())
     _tell(settled)
@@ -73,7 +74,11 @@ def _parse(arguments: List[str]) -> argparse.Namespace:
 
 
 def _settle(
-    start: StartRecord, resume: ResumePoint, nodes: Tuple[str, ...], interface: str
+    start: StartRecord,
+    resume: ResumePoint,
+    passed_over: Tuple[PassedOver, ...],
+    nodes: Tuple[str, ...],
+    interface: str,
 ) -> StartRecord:
     chosen = resume.checkpoint
     return replace(
@@ -81,9 +86,25 @@ def _settle(
         nodes=nodes,
         resume_from=None if chosen is None else chosen.path,
         resume_step=None if chosen is None else chosen.step,
-        passed_over=tuple(PassedOver(item.path, _why(item)) for item in resume.passed_over),
+        passed_over=passed_over,
         interface=interface or None,
     )
+
+
+def _move_aside(checkpoint: Checkpoint, attempt: int) -> PassedOver:
+    """Rename what is not whole, so that no trainer counts it, nor saves over its left-overs.
+
+    Hugging Face's rotation takes every ``checkpoint-*`` for one to keep, and removes a good one
+    for it. Nothing is lost: the folder keeps its files under a name of its own.
+    """
+    path = Path(checkpoint.path)
+    aside = path.with_name(f".bad-{path.name}-{attempt:03d}")
+    try:
+        path.rename(aside)
+    except OSError as error:
+        _say(f"{path} cannot be moved aside: {error.strerror}")
+        return PassedOver(checkpoint.path, _why(checkpoint))
+    return PassedOver(checkpoint.path, _why(checkpoint), str(aside))
 
 
 def _why(checkpoint: Checkpoint) -> str:
@@ -92,7 +113,8 @@ def _why(checkpoint: Checkpoint) -> str:
 
 def _tell(start: StartRecord) -> None:
     for item in start.passed_over:
-        _say(f"passed over {item.path}: {item.why}")
+        moved = f"; it is now {Path(item.moved_to).name}" if item.moved_to else ""
+        _say(f"passed over {item.path}: {item.why}{moved}")
     _say(
         "starts from the beginning"
         if start.resume_from is None

@@ -12,6 +12,7 @@ from slurmswift.ages import modified
 from slurmswift.checkpoints import find_resume_point
 from slurmswift.domain.records import NodeRecord
 from slurmswift.errors import StateError
+from slurmswift.node.again import launch_again
 from slurmswift.node.attempt import Attempt
 from slurmswift.node.ending import write_exit
 
@@ -28,15 +29,22 @@ class Verdict:
 
 
 def finish(arguments: List[str]) -> int:
-    """Write exit.json and print its status: the script ends with it."""
+    """Write exit.json and print its status: the script ends with it. Or print "again"."""
     options = _parse(arguments)
     attempt = Attempt.at(options.attempt_dir)
     nodes = attempt.start().nodes
     records, damaged = _read_records(attempt, nodes)
     silent = _silent(attempt, nodes, records)
     verdict = judge(nodes, records, silent, options.srun_status)
+    verdict = _own_bug(attempt, verdict) or verdict
     if verdict.cause_hint in (None, "training"):
         verdict = _left_when_asked(attempt, verdict, options.checkpoint_dir) or verdict
+    if verdict.cause_hint == "training" and _asked(attempt)[0] is None:
+        again = launch_again(attempt, records, options.cycle)
+        if again is not None:
+            sys.stderr.write(f"slurmswift: {again}\n")
+            sys.stdout.write("again\n")
+            return 0
     message = "; ".join(filter(None, [verdict.message, *damaged])) or None
     write_exit(
         attempt,
@@ -83,6 +91,7 @@ def _parse(arguments: List[str]) -> argparse.Namespace:
     parser.add_argument("--attempt-dir", type=Path, required=True)
     parser.add_argument("--checkpoint-dir", type=Path, required=True)
     parser.add_argument("--srun-status", type=int, required=True)
+    parser.add_argument("--cycle", type=int, default=1)
     return parser.parse_args(arguments)
 
 
@@ -154,6 +163,14 @@ def _left_when_asked(attempt: Attempt, verdict: Verdict, checkpoint_dir: Path) -
     of = f" of {newest.max_steps}" if newest.max_steps else ""
     how = f" ({verdict.message})" if verdict.message else ""
     return Verdict(1, hint, f"left when asked to, at step {newest.step}{of}{how}")
+
+
+def _own_bug(attempt: Attempt, verdict: Verdict) -> Optional[Verdict]:
+    """What broke in slurmswift's own part on a node (see __main__.py) is not the training's."""
+    files = sorted(path.name for path in attempt.path.glob("bug-*.txt"))
+    if not files or verdict.status == 0:
+        return None
+    return Verdict(verdict.status, "bug", f"a bug in slurmswift itself: see {', '.join(files)}")
 
 
 def _asked(attempt: Attempt) -> Tuple[Optional[str], float]:

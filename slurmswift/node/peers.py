@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import time
@@ -22,6 +23,12 @@ def report_failure(attempt: Attempt, node: str, why: str) -> None:
     """Let the other nodes know; the first report stays."""
     body = {"schema": SCHEMA, "node": node, "why": why, "at": time.time()}
     create_once(attempt.path / _FAILURE, json.dumps(body).encode("ascii") + b"\n")
+
+
+def forget_failure(attempt: Attempt) -> None:
+    """Clear the way for another launch in the same attempt."""
+    with contextlib.suppress(FileNotFoundError):
+        (attempt.path / _FAILURE).unlink()
 
 
 def reported_failure(attempt: Attempt, node: str) -> Optional[str]:

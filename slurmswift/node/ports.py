@@ -5,8 +5,13 @@ from __future__ import annotations
 import errno
 import random
 import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import List, Optional, Tuple
+
+from slurmswift.atomic import write_json
+from slurmswift.domain.records import Rendezvous, StartRecord
+from slurmswift.node.attempt import Attempt
 
 _RANGE_FILE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _FIRST_PORT, _LAST_PORT = 15000, 65535
@@ -23,7 +28,7 @@ def free_port(chosen: Optional[random.Random] = None) -> int:
     At random: two jobs that share this host must not choose the same one in the same second.
     """
     chooser = chosen or random.SystemRandom()
-    low, high = _candidate_range(*_ephemeral_range())
+    low, high = _candidate_range(*ephemeral_range())
     for _ in range(_TRIES):
         port = chooser.randint(low, high)
         if _is_free(port):
@@ -31,7 +36,18 @@ def free_port(chosen: Optional[random.Random] = None) -> int:
     raise NoPortError(f"no free port among {_TRIES} tried between {low} and {high}")
 
 
-def _ephemeral_range() -> Tuple[int, int]:
+def meet_elsewhere(
+    attempt: Attempt, start: StartRecord, meeting: Rendezvous
+) -> Tuple[StartRecord, Rendezvous]:
+    """Choose another port for the ranks of an attempt, and write it down."""
+    meeting = replace(meeting, port=free_port())
+    start = replace(start, rendezvous=meeting)
+    write_json(attempt.start_file, start.to_json())
+    return start, meeting
+
+
+def ephemeral_range() -> Tuple[int, int]:
+    """Return the first and the last port that outgoing connections take here."""
     try:
         numbers: List[int] = [int(word) for word in _RANGE_FILE.read_text().split()]
         return numbers[0], numbers[1]

@@ -91,7 +91,13 @@ def test_it_resumes_from_the_newest_whole_checkpoint(script: JobScript) -> None:
         {
             "path": str(torn),
             "why": "corrupt: optimizer.pt: cut: a zip archive without its end",
+            "moved_to": str(output / ".bad-checkpoint-8-001"),
         }
+    ]
+    # Under its own name a trainer's rotation would count it, and remove a good one for it.
+    assert sorted(path.name for path in output.glob("*checkpoint-*")) == [
+        ".bad-checkpoint-8-001",
+        "checkpoint-4",
     ]
 
 
