@@ -12,8 +12,10 @@ sys.path.insert(0, str(ROOT))
 from docs.recipe_keys import recipe_page  # noqa: E402
 from slurmswift.domain.causes import CAUSES, Cause  # noqa: E402
 from slurmswift.domain.policy import row_for  # noqa: E402
+from slurmswift.domain.preflight_verdict import BLAME  # noqa: E402
 from slurmswift.domain.rule import Role, Rule  # noqa: E402
 from slurmswift.domain.rules import EXCEPTION_RULE, RULES  # noqa: E402
+from slurmswift.node.checks import CHECKS, PORT_CHECK  # noqa: E402
 
 ADVICE = {True: "yes", False: "no", None: "it depends"}
 ROLES = {
@@ -38,12 +40,48 @@ Where the evidence names none, it is `comm-remote-peer-lost`,
 "Elsewhere" says whether resuming, perhaps on other nodes, is likely to help.
 The last column is what the watcher does by itself.
 """
+PREFLIGHT = """\
+# Preflight
+
+<!-- Printed by docs/generate.py from slurmswift/node/checks.py and domain/preflight_verdict.py. -->
+
+Before the ranks of an attempt are started, one step (`srun`, one task a node) looks at every node.
+Each node answers by one line on the step's output, for the run directory may be what is broken;
+the first node gathers them into `attempts/NNN-<job id>/preflight.json`.
+A node without a line is in `nodes_silent`;
+a check that was not made is in `left_out`, with the reason.
+One failed check ends the attempt before anything was trained,
+and the watcher resumes without the node that is named.
+What fails on all nodes is no node's fault, and has a cause of its own.
+It takes as long as the slowest import of torch, and less than a second besides;
+what was read for it is then in the node's memory for the ranks.
+
+The port is held during the preflight:
+the nodes reach the very place where the ranks will meet.
+Should somebody take it in between, the training fails within its first minute:
+then the script launches it again at another port, twice at most, in the same attempt.
+Clocks are compared through the same connection: with the first node's,
+and of three and more with the one in the middle.
+"""
 
 
 def main() -> None:
     reference = ROOT / "docs" / "reference"
     (reference / "causes.md").write_text(causes_page(), encoding="utf-8")
     (reference / "recipe.md").write_text(recipe_page(), encoding="utf-8")
+    (reference / "preflight.md").write_text(preflight_page(), encoding="utf-8")
+
+
+def preflight_page() -> str:
+    """Return the page of the checks before a training, and of what follows from each."""
+    lines = [PREFLIGHT, "| check | passes if | why | limit | on one node | on all |"]
+    lines += ["|---|---|---|---|---|---|"]
+    for check in (PORT_CHECK, *CHECKS):
+        blame = BLAME[check.id]
+        row = (f"`{check.id}`", check.what, check.why, check.default)
+        causes = (f"`{blame.on_some}`", f"`{blame.everywhere}`")
+        lines.append("| " + " | ".join((*row, *causes)) + " |")
+    return "\n".join([*lines, ""])
 
 
 def causes_page() -> str:

@@ -29,6 +29,13 @@ def test_the_page_of_recipes_is_fresh() -> None:
     assert written == recipe_page(), "run docs/generate.py"
 
 
+def test_the_page_of_the_preflight_is_fresh() -> None:
+    generate = runpy.run_path(str(ROOT / "docs" / "generate.py"))
+    written = (REFERENCE / "preflight.md").read_text(encoding="utf-8")
+
+    assert written == generate["preflight_page"](), "run docs/generate.py"
+
+
 def test_the_page_has_exactly_the_keys_that_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,7 +98,8 @@ def preflight_checked(case: Case) -> Optional[Verdict]:
             "sched-launch-failure",
             "preflight-silent",
             transient=True,
-            node=record.nodes_silent[0],
+            # Where none answered, it was not one node.
+            node=record.nodes_silent[0] if len(record.nodes_silent) < len(facts.nodes) else None,
             evidence=evidence,
             remedy=_NO_ANSWER,
         )

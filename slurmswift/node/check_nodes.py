@@ -18,7 +18,7 @@ from slurmswift.domain.preflight import CheckResult, LeftOut, PreflightRecord, s
 from slurmswift.domain.records import Fields, Rendezvous, StartRecord
 from slurmswift.errors import StateError
 from slurmswift.node.attempt import Attempt
-from slurmswift.node.checks import TORCH_SECONDS
+from slurmswift.node.checks import TORCH_SECONDS, training_python
 from slurmswift.node.ending import write_exit
 from slurmswift.node.meeting import Listener
 from slurmswift.node.ports import ephemeral_range, meet_elsewhere
@@ -44,13 +44,13 @@ def check_nodes(arguments: List[str]) -> int:
     write_atomically(mark, word.encode("ascii") + b"\n")
     try:
         answers = {} if listener is None else _ask(options, start, word, listener)
-        seen = {path.name for path in attempt.path.iterdir()}
+        marks = {path.name for path in attempt.path.iterdir()}
     finally:
         for path in attempt.path.glob(f"{mark.name}*"):
             path.unlink()
-    unseen = [node for node in answers if f"{mark.name}-{node}" not in seen]
     asked = start.nodes if listener is not None else ()
-    record = judge(asked, answers, port, unseen, time.monotonic() - began)
+    seen = [node for node in asked if f"{mark.name}-{node}" in marks]
+    record = judge(asked, answers, port, seen, time.monotonic() - began)
     write_json(attempt.path / "preflight.json", record.to_json())
     failed = summary(record)
     if failed is None:
@@ -72,7 +72,7 @@ def judge(
     nodes: Sequence[str],
     answers: Answers,
     port: CheckResult,
-    unseen: Sequence[str],
+    seen: Sequence[str],
     seconds: float,
 ) -> PreflightRecord:
     """Put the nodes' answers together with what only the first node can say."""
@@ -84,12 +84,15 @@ def judge(
             if ok is None:
                 left_out.append(LeftOut(name, node, message))
                 continue
-            if name == "run_directory" and ok and node in unseen:
+            if name == "run_directory" and ok and node not in seen:
                 ok, message = False, "what it wrote there is not seen by the first node"
             value, limit = item.scalar("value"), item.scalar("limit")
             checks.append(CheckResult(name, node, ok, value, limit, message))
     checks = _judge_clocks(checks)
     silent = tuple(node for node in nodes if node not in answers)
+    # For one node that does not answer the launch, srun ends the others before they can: these
+    # were there, as what they wrote shows.
+    silent = tuple(node for node in silent if node not in seen) or silent
     ok = not silent and all(check.ok for check in checks)
     return PreflightRecord(ok, tuple(checks), silent, tuple(left_out), round(seconds, 1))
 
@@ -127,7 +130,7 @@ def _ask(options: argparse.Namespace, start: StartRecord, word: str, listener: L
         return {}
     command = [
         *options.srun,
-        *(sys.executable, "-c", BOOTSTRAP, str(options.run_dir / "node.pyz"), word),
+        *(training_python(), "-c", BOOTSTRAP, str(options.run_dir / "node.pyz"), word),
         *("preflight", "--attempt-dir", str(options.attempt_dir), "--word", word),
         f"--meeting={meeting.node},{meeting.address},{meeting.port}",
         f"--interface={options.interface}",

@@ -114,6 +114,11 @@ def look_at_python(_: Place) -> Found:
     return Found(sys.version_info >= (3, 8), version, "3.8", f"Python {version}")
 
 
+def training_python() -> str:
+    """Return the Python that the script found; what runs here may be wrapped by it."""
+    return os.environ.get("SLURMSWIFT_PYTHON") or sys.executable
+
+
 _IMPORT_TORCH = """
 import json, torch, torch.distributed as d
 there = d.is_available()
@@ -126,7 +131,7 @@ def look_at_torch(place: Place) -> Found:
     if place.framework not in TORCH_FRAMEWORKS:
         return _left_out(f"framework {place.framework} need not be PyTorch")
     wanted = "nccl" if place.gpus_asked and gpu_tool() else "gloo"
-    status, said, complaint = _run([sys.executable, "-c", _IMPORT_TORCH], TORCH_SECONDS)
+    status, said, complaint = _run([training_python(), "-c", _IMPORT_TORCH], TORCH_SECONDS)
     if status is None:
         return _bad(None, wanted, f"import torch took longer than {TORCH_SECONDS:.0f} s")
     try:
@@ -199,6 +204,13 @@ def look_at_stop_file(_: Place) -> Found:
     return _good()
 
 
+PORT_CHECK = Check(
+    "port",
+    "the port at which the ranks will meet can be listened on",
+    "it was free a moment ago; an outgoing connection must not take it either",
+    "below the ephemeral range, on the first node; another is chosen, twice",
+    lambda _: _left_out("made by the first node itself, in check_nodes.py"),
+)
 CHECKS: Tuple[Check, ...] = (
     Check(
         "gpus",
