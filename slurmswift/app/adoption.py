@@ -28,6 +28,8 @@ def adopt_restarts(
     state = chronicle.state
     rows = _rows_of(look, state.job_id)
     for count in range(state.restart_count, row.restart_count):
+        if chronicle.state.status is RunStatus.COMPLETED:
+            return
         if not chronicle.state.has_ended(count):
             over = _over(rows, row.restart_count - count)
             _conclude(chronicle, slurm, over, count, now)
@@ -68,6 +70,10 @@ def _conclude(
     job_id = str(chronicle.state.job_id)
     story = _with_lost_nodes(attempt_story(chronicle.run, job_id, restart_count, over), slurm)
     end = attempt_end(chronicle, story, over, restart_count=restart_count, now=now)
+    if story.succeeded:
+        end = replace(end, decision="finish", reason="every node's record says 0")
+        record_end(chronicle, end, story, over, to=RunStatus.COMPLETED)
+        return
     end = replace(end, decision="adopt", reason="Slurm put the job back in the queue itself")
     avoid: tuple[AvoidedNode, ...] = ()
     if end.node is not None and policy.row_for(end.cause).avoid_node:

@@ -49,7 +49,14 @@ class Chronicle:
             self.note("status", at, status=to.value, before=before.value, reason=reason)
 
     def grant(self, *, epoch: int, job_id: str | None, last_attempt: int, at: float) -> None:
-        """Say which epoch may train. Written before the act that it is for."""
+        """Say which epoch may train. Written before the act that it is for.
+
+        Epochs only go up: a job submitted by hand meanwhile has the newer word.
+        """
+        present = self.run.read_grant()
+        if present is not None and present.epoch > epoch:
+            self.note("passed", at, epoch=epoch, granted=present.epoch, by=present.by)
+            return
         self.run.write_grant(
             Grant(
                 epoch=epoch,

@@ -10,15 +10,23 @@ from slurmswift.domain import hostlist, policy
 from slurmswift.domain.exclusion import excluded_nodes
 from slurmswift.domain.job import FINAL_STATES, JobState, QueueRow
 from slurmswift.domain.lifecycle import RunStatus
-from slurmswift.domain.observation import Look, Unknown, job_ids_named
+from slurmswift.domain.observation import Look, Unknown, jobs_named_since
 from slurmswift.domain.phase import Over
 from slurmswift.domain.plan import Plan
 from slurmswift.domain.run import Intent, RunState
 from slurmswift.errors import SlurmRefusedError, SlurmUnavailableError
 from slurmswift.slurm.client import SUBMIT_SECONDS, ActResult
+from slurmswift.slurm.commands import slurm_time
 
 # A requeued job is PENDING within KillWait and some seconds; a single pass stays that long.
 PENDING_SECONDS = 60.0
+# Whatever the policy says: a requeue of a CANCELLED job revives what its owner ended, and one of a
+# COMPLETING job hides that he did (SLURM.md 4).
+_REQUEUABLE = FINAL_STATES - {JobState.CANCELLED}
+# By so much the clocks of the login node and of the controller may differ.
+CLOCKS_DIFFER_SECONDS = 600.0
+# So many submissions in a row that nobody knows the answer to are no bad luck any more.
+MAX_DOUBTS = 5
 # 22.05 starts a job in the second of its end and slurmd then refuses it (SLURM.md 9).
 SETTLE_SECONDS = 2.0
 
@@ -42,7 +50,11 @@ def submit_epoch(chronicle: Chronicle, tools: Tools, exclude: tuple[str, ...], n
     if "SLURM_CONF" in tools.environ:
         environment["SLURM_CONF"] = tools.environ["SLURM_CONF"]
     job_id = tools.slurm.submit(
-        str(run.script), epoch, exclude=hostlist.compress(exclude), env=environment
+        str(run.script),
+        epoch,
+        exclude=hostlist.compress(exclude),
+        env=environment,
+        umask=run.read_umask(),
     )
     _submitted(chronicle, job_id, last, tools.now())
     return job_id
@@ -70,6 +82,10 @@ def settle_submission(chronicle: Chronicle, tools: Tools, look: Look, now: float
         return  # whoever submits may still be at it
     if isinstance(look.queue, Unknown) or isinstance(look.accounts, Unknown):
         return
+    if state.epoch - len({end.epoch for end in state.ends}) >= MAX_DOUBTS:
+        why = f"{MAX_DOUBTS} submissions in a row got no clear answer from sbatch"
+        chronicle.move(RunStatus.HELD, why, now)
+        return
     found = _new_jobs(look, state)
     if found:
         _submitted(chronicle, found[-1], _last_attempt(chronicle), now)
@@ -80,13 +96,14 @@ def settle_submission(chronicle: Chronicle, tools: Tools, look: Look, now: float
 
 def _new_jobs(look: Look, state: RunState) -> tuple[str, ...]:
     known = {end.job_id for end in state.ends}
-    return tuple(job_id for job_id in job_ids_named(look, state.run_id) if job_id not in known)
+    since = state.intent.at if state.intent else state.submitted_at
+    named = jobs_named_since(look, state.run_id, slurm_time(since - CLOCKS_DIFFER_SECONDS))
+    return tuple(job_id for job_id in named if job_id not in known)
 
 
 def restart(chronicle: Chronicle, tools: Tools, over: Over, now: float) -> None:
     """Put the run back in the queue: the same job where Slurm still has it, else a new one."""
     exclude = exclusions(chronicle, tools)
-    # Whatever the policy says: a requeue of a CANCELLED job would revive what its owner ended.
     if over.in_queue and over.state is not JobState.CANCELLED:
         done = _requeue(chronicle, tools, exclude, now)
         if done:
@@ -98,6 +115,13 @@ def _requeue(chronicle: Chronicle, tools: Tools, exclude: tuple[str, ...], now: 
     """Requeue the job; False where Slurm will not, and a new submission is needed."""
     state = chronicle.state
     job_id = str(state.job_id)
+    row = tools.slurm.job(job_id)
+    if row is None:
+        return False
+    if row.state not in _REQUEUABLE or row.restart_count != state.restart_count:
+        # The look of this pass is old: somebody cancelled or restarted the job since. Left alone.
+        chronicle.save(replace(state, reason=f"squeue now shows the job {row.state.value}"))
+        return True
     avoid = bool(exclude) and bool(state.avoid)
     chronicle.note(
         "intent", now, act="requeue", job_id=job_id, epoch=state.epoch, exclude=list(exclude)
@@ -194,14 +218,25 @@ def _resubmit(chronicle: Chronicle, tools: Tools, exclude: tuple[str, ...], now:
         chronicle.save(replace(chronicle.state, reason=f"submission in doubt: {error}"))
 
 
-def cancel(chronicle: Chronicle, tools: Tools, now: float) -> None:
-    """End the job because its owner said stop. Never done for any other reason."""
+def cancel(
+    chronicle: Chronicle, tools: Tools, now: float, *, reason: str = "stopped by its owner"
+) -> None:
+    """End the job: its owner said stop, or it is of a run that is complete."""
     job_id = chronicle.state.job_id
     if job_id is None:
         return
-    chronicle.note("intent", now, act="cancel", job_id=job_id)
+    chronicle.note("intent", now, act="cancel", job_id=job_id, reason=reason)
     tools.slurm.cancel((job_id,))
-    chronicle.save(replace(chronicle.state, reason="stopped by its owner; Slurm is ending the job"))
+    if chronicle.state.status is not RunStatus.COMPLETED:
+        chronicle.save(replace(chronicle.state, reason=f"{reason}; Slurm is ending the job"))
+
+
+def renew_grant(chronicle: Chronicle, now: float) -> None:
+    """Count anew how many attempts may start: a checkpoint since may have renewed the budgets."""
+    state = chronicle.state
+    chronicle.grant(
+        epoch=state.epoch, job_id=state.job_id, last_attempt=_last_attempt(chronicle), at=now
+    )
 
 
 def _last_attempt(chronicle: Chronicle) -> int:
@@ -219,9 +254,11 @@ def exclusions(chronicle: Chronicle, tools: Tools) -> tuple[str, ...]:
     if not avoid:
         return ()
     plan: Plan = chronicle.run.read_plan()
-    partitions = tools.slurm.nodes_of_partitions()
     wanted = [name for name in (plan.sbatch_value("partition") or "").split(",") if name]
-    chosen = [nodes for name, nodes in partitions.items() if not wanted or name in wanted]
-    available = frozenset().union(*chosen)
+    available = tools.slurm.usable_nodes(tuple(wanted))
+    listed = hostlist.expand(plan.sbatch_value("nodelist") or "")
+    if listed:
+        # sbatch refuses a node that is both asked for and excluded.
+        available -= set(listed)
     users = hostlist.expand(plan.sbatch_value("exclude") or "")
     return excluded_nodes(users, avoid, available=available, needed=plan.nodes)

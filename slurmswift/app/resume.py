@@ -10,10 +10,10 @@ from slurmswift.app.chronicle import Chronicle
 from slurmswift.app.tools import Tools
 from slurmswift.checkpoints import Checkpoint, list_checkpoints
 from slurmswift.domain import hostlist
-from slurmswift.domain.lifecycle import AT_REST, RunStatus
+from slurmswift.domain.lifecycle import AT_REST, RunStatus, move
 from slurmswift.domain.observation import observe
 from slurmswift.domain.phase import Blind, Ending, Live, Restarted, phase_of
-from slurmswift.domain.run import AvoidedNode, RunState
+from slurmswift.domain.run import AvoidedNode, Intent, RunState
 from slurmswift.errors import SlurmUnavailableError, StateError, UsageError
 from slurmswift.files.run_directory import RunDirectory
 from slurmswift.files.state_folder import IndexEntry
@@ -65,10 +65,13 @@ def resume(entry: IndexEntry, tools: Tools, *, start_from: Path | None, exclude:
             avoid=(*state.avoid, *avoid),
             checkpoint=None if newer else state.checkpoint,
             not_before=None,
-            intent=None,
+            # From here on a watcher sees a submission under way, and leaves the run alone.
+            job_id=None,
+            intent=Intent("submit", state.epoch, None, excluded, hold=False, at=now),
+            status=move(state.status, RunStatus.RESTARTING),
+            reason="resumed by its owner",
         )
     )
-    chronicle.move(RunStatus.RESTARTING, "resumed by its owner", now)
     job_id = restart.submit_epoch(chronicle, tools, restart.exclusions(chronicle, tools), now)
     return Resumed(entry.run_id, job_id, names)
 

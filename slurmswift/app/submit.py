@@ -97,7 +97,9 @@ def prepare(request: Request, tools: Tools, *, cluster: str) -> Prepared:
         "plan.json": _json(plan.to_json()),
         "job.sbatch": script.text.encode(),
         "setup.sh": setup_script(plan).encode(),
-        "environment.json": _json({"schema": SCHEMA, "variables": environment}),
+        "environment.json": _json(
+            {"schema": SCHEMA, "variables": environment, "umask": tools.umask}
+        ),
         "node.pyz": node_bundle(),
     }
     return Prepared(plan, script, request.recipe, files, loaded.warnings)

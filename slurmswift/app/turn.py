@@ -68,7 +68,7 @@ class Turn:
             restart_count=state.restart_count,
             has_accounting=self.look.has_accounting,
         )
-        if not isinstance(phase, (Missing, Blind)) and state.missing_since is not None:
+        if not isinstance(phase, (Missing, Blind, Ending)) and state.missing_since is not None:
             chronicle.save(replace(chronicle.state, missing_since=None))
         if isinstance(phase, Blind):
             # Unknown never changes a run; it only delays.
@@ -111,7 +111,19 @@ class Turn:
         if lost is not None and not chronicle.run.stop_requested():
             self._lost(chronicle, lost, now)
             return
-        chronicle.save(replace(state, job_state="COMPLETING", reason=phase.why))
+        since = state.missing_since if state.missing_since is not None else now
+        if phase.unqueued and now - since >= MISSING_SECONDS:
+            why = f"{phase.why}, and squeue does not know it: a runaway job, for the admins"
+            chronicle.move(RunStatus.HELD, why, now)
+            return
+        chronicle.save(
+            replace(
+                chronicle.state,
+                job_state="COMPLETING",
+                reason=phase.why,
+                missing_since=since if phase.unqueued else None,
+            )
+        )
 
     def _adopt(self, chronicle: Chronicle, row: QueueRow, now: float) -> None:
         """A requeue of ours took effect, or Slurm restarted the job by itself."""
@@ -120,6 +132,11 @@ class Turn:
             restart.finish_requeue(chronicle, self.tools, now)
             return
         adopt_restarts(chronicle, self.tools.slurm, self.look, row, now)
+        if chronicle.state.status is RunStatus.COMPLETED:
+            # It had finished before it was started again: nothing of it is trained twice.
+            restart.cancel(chronicle, self.tools, now, reason="the run is complete")
+            return
+        restart.renew_grant(chronicle, now)
         if row.state not in LIVE_STATES:
             return  # over again already: the next pass sees how
         if row.state is JobState.PENDING and not chronicle.run.stop_requested():
@@ -133,6 +150,11 @@ class Turn:
             reason = "neither squeue nor sacct knows the job (yet, or any more)"
             chronicle.save(replace(state, missing_since=since, reason=reason))
             return
+        if not self.look.has_accounting:
+            # Without accounting a cancelled job vanishes like a lost one: it is never revived.
+            why = "Slurm no longer knows the job, and no accounting tells how it ended"
+            chronicle.move(RunStatus.HELD, why, now)
+            return
         gone = Over(JobState.UNRECOGNIZED, canceller_known=False)
         self._over(chronicle, gone, now)
 
@@ -143,6 +165,8 @@ class Turn:
             conclude(chronicle, story, over, now=now)
         elif over.state is JobState.CANCELLED:
             chronicle.move(RunStatus.CANCELLED, "its owner cancelled the job", now)
+        if chronicle.state.status is RunStatus.HELD and chronicle.run.stop_requested():
+            chronicle.move(RunStatus.CANCELLED, "stopped by its owner", now)
         if self._may_restart(chronicle, now):
             restart.restart(chronicle, self.tools, over, now)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -50,8 +51,13 @@ def run_pass(tools: Tools, may_act: Callable[[], bool]) -> PassReport:
         try:
             line = turn.take(RunDirectory(entry.run_dir))
         except (SlurmswiftError, OSError) as error:
-            # One run's trouble must not stop the others; the next pass tries again.
             troubles.append(f"{entry.run_id}: {error}")
+        except Exception as error:  # noqa: BLE001 - one run's trouble must not stop the others
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            troubles.append(
+                f"{entry.run_id}: a bug, and the run is left as it is: {type(error).__name__}:"
+                f" {error} ({where.filename}:{where.lineno})"
+            )
         else:
             lines += [line] if line else []
     return PassReport(tuple(lines), tuple(troubles), tuple(entry for entry, _ in mine))
@@ -59,11 +65,11 @@ def run_pass(tools: Tools, may_act: Callable[[], bool]) -> PassReport:
 
 def _open_runs(tools: Tools, troubles: list[str]) -> list[tuple[IndexEntry, RunState]]:
     found = []
-    for entry in tools.state.entries():
+    for entry in tools.state.entries(troubles):
         run = RunDirectory(entry.run_dir)
         try:
             state = run.read_state()
-        except (SlurmswiftError, OSError) as error:
+        except (SlurmswiftError, OSError, ValueError, OverflowError) as error:
             troubles.append(f"{entry.run_id}: {error}")
             continue
         held_but_stopped = state.status is RunStatus.HELD and run.stop_requested()

@@ -18,7 +18,6 @@ def run_cli(arguments: list[str]) -> int:
 
     from slurmswift.cli.app import app  # noqa: PLC0415
 
-    os.umask(0o077)
     try:
         status = app(arguments, standalone_mode=False, prog_name="slurmswift")
     except SlurmswiftError as error:

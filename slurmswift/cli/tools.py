@@ -31,4 +31,12 @@ def make_tools() -> Tools:
         environ=dict(os.environ),
         now=time.time,
         sleep=time.sleep,
+        umask=_umask(),
     )
+
+
+def _umask() -> int:
+    """Return the process's umask; the system offers no way to read it but to set it."""
+    present = os.umask(0o077)
+    os.umask(present)
+    return present

@@ -6,12 +6,11 @@ import logging
 import signal
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from types import FrameType
 
 from slurmswift.app.tools import Tools
 from slurmswift.app.watch_pass import PassReport, run_pass
-from slurmswift.errors import SlurmUnavailableError
+from slurmswift.errors import SlurmswiftError, SlurmUnavailableError
 from slurmswift.files.lease import Lease
 from slurmswift.files.run_directory import RunDirectory
 from slurmswift.files.state_folder import IndexEntry
@@ -61,6 +60,9 @@ def one_pass(tools: Tools, lease: Lease) -> PassReport | None:
     except SlurmUnavailableError as error:
         log.warning("slurm does not answer, nothing is changed: %s", error)
         return None
+    except (SlurmswiftError, OSError) as error:
+        log.warning("the pass could not be made, nothing is changed: %s", error)
+        return None
     for line in report.lines:
         log.info("%s", line)
     for trouble in report.troubles:
@@ -82,14 +84,17 @@ def _wait_for_news(entries: tuple[IndexEntry, ...], stopping: Stopping, interval
 
 
 def _records(entries: tuple[IndexEntry, ...]) -> dict[str, tuple[str, bool]]:
-    """The newest attempt of each run, whether it left its record, and whether a stop was asked."""
+    """The newest attempt of each run, and whether it left a record that no pass has concluded."""
     found = {}
     for entry in entries:
+        run = RunDirectory(entry.run_dir)
         try:
-            attempts = RunDirectory(entry.run_dir).attempts()
-        except OSError:
+            attempts, concluded = run.attempts(), run.read_state().ends
+        except (SlurmswiftError, OSError):
             continue
-        newest: Path | None = attempts[-1].path if attempts else None
-        ended = newest is not None and (newest / "exit.json").exists()
-        found[entry.run_id] = (str(newest), ended)
+        newest = attempts[-1] if attempts else None
+        ended = newest is not None and (newest.path / "exit.json").exists()
+        if ended and newest is not None and concluded:
+            ended = concluded[-1].attempt < newest.number
+        found[entry.run_id] = (str(newest.path if newest else None), ended)
     return found

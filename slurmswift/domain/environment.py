@@ -22,6 +22,15 @@ SLURM_PREFIXES = (
     "PMIX_",
 )
 # A shell's own bookkeeping, and what belongs to the terminal that happened to submit.
+# These change how bash reads our script, before its first line can see to it.
+_SHELL_SWITCHES = frozenset(
+    {
+        *("BASHOPTS", "BASH_COMPAT", "BASH_ENV", "BASH_XTRACEFD", "CDPATH", "ENV", "GLOBIGNORE"),
+        *("IFS", "POSIXLY_CORRECT", "PS4", "SHELLOPTS"),
+    }
+)
+# Exported functions go on (`module` and `ml` are), except under the names of what the script calls.
+_KEPT_FUNCTIONS = ("module", "ml", "_module_raw", "_moduleraw", "switchml", "scl", "which")
 _SHELLS_OWN = frozenset({"_", "OLDPWD", "PWD", "SHLVL", "TERM", "TERMCAP", "SLURMSWIFT_STATE"})
 
 Inherit = Union[str, Tuple[str, ...]]  # "all", "none", or names
@@ -45,6 +54,8 @@ def freeze(
         for name, value in environ.items()
         if not name.startswith(SLURM_PREFIXES)
         and name not in _SHELLS_OWN
+        and name not in _SHELL_SWITCHES
+        and _is_harmless_function(name)
         and _inherited(name, inherit)
     }
     always = {
@@ -58,6 +69,12 @@ def freeze(
         "TERM": "dumb",
     }
     return {**kept, **always}
+
+
+def _is_harmless_function(name: str) -> bool:
+    if not name.startswith("BASH_FUNC_"):
+        return True
+    return name[len("BASH_FUNC_") :].rstrip("%()") in _KEPT_FUNCTIONS
 
 
 def _inherited(name: str, inherit: Inherit) -> bool:

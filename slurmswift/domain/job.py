@@ -103,8 +103,9 @@ class ExitCode:
 
     @classmethod
     def parse(cls, text: str) -> ExitCode:
+        """Read it as sacct prints it; what is no number counts as 0, and the state tells."""
         status, _, signal = text.partition(":")
-        return cls(int(status or 0), int(signal or 0))
+        return cls(int(status) if status.isdigit() else 0, int(signal) if signal.isdigit() else 0)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Optional, Tuple, Union
+from typing import Optional, Set, Tuple, Union
 
 from slurmswift.domain.job import AccountedAttempt, AccountRow, QueueRow, last_attempt
 
@@ -56,11 +56,18 @@ def observe(look: Look, job_id: str) -> Observation:
     return Seen(queue, account)
 
 
-def job_ids_named(look: Look, name: str) -> Tuple[str, ...]:
-    """Return the ids of every job of that name that the look shows, oldest id first."""
-    found = set()
+def jobs_named_since(look: Look, name: str, since: str) -> Tuple[str, ...]:
+    """Return the ids of the jobs of that name, oldest id first.
+
+    Those that accounting knows to be submitted before ``since`` (Slurm's time, as text) are left
+    out: older jobs of the run, and of an owner who reuses the name.
+    """
+    found: Set[str] = set()
+    older: Set[str] = set()
+    if not isinstance(look.accounts, Unknown):
+        for row in look.accounts:
+            if row.name == name and not row.step:
+                (found if row.submit >= since else older).add(row.job_id)
     if not isinstance(look.queue, Unknown):
         found |= {row.job_id for row in look.queue if row.name == name}
-    if not isinstance(look.accounts, Unknown):
-        found |= {row.job_id for row in look.accounts if row.name == name and not row.step}
-    return tuple(sorted(found, key=int))
+    return tuple(sorted(found - older, key=int))

@@ -40,6 +40,7 @@ class Ending:
     """Over or nearly so, but not yet by every witness."""
 
     why: str
+    unqueued: bool = False  # slurmctld does not know the job, and accounting shows no end
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class Missing:
 
 Phase = Union[Blind, Live, Restarted, Ending, Over, Missing]
 
+_CANCELLED = frozenset({JobState.CANCELLED})
 LIVE_STATES = frozenset({JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED})
 
 
@@ -96,10 +98,13 @@ def _ended(seen: Seen, *, has_accounting: bool) -> Phase:
         # A site without slurmdbd: nothing names a canceller, and nothing CANCELLED is revived.
         return Over(row.state, canceller_known=False, nodes=row.nodes, in_queue=True)
     job = account.job
+    cancelled = row is not None and row.state is JobState.CANCELLED
+    if cancelled and (job.state is JobState.REQUEUED or job.state in FINAL_STATES - _CANCELLED):
+        # Cancelled while it waited: 22.05 keeps the row of the attempt before, and none of this.
+        return Over(JobState.CANCELLED, canceller_known=False, in_queue=True)
     if job.state not in FINAL_STATES or job.end in ("", "Unknown"):
-        return Ending(f"accounting still shows it {job.state.value}")
-    if row is not None and row.state is JobState.CANCELLED is not job.state:
-        return Ending("squeue shows it CANCELLED; accounting does not say by whom yet")
+        why = f"accounting still shows it {job.state.value}"
+        return Ending(why, unqueued=row is None)
     return Over(
         state=job.state,
         exit_code=(job.exit_code.status, job.exit_code.signal),

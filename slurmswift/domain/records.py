@@ -16,6 +16,8 @@ SCHEMA = 1
 JsonValue = Union[None, bool, int, float, str, List["JsonValue"], Dict[str, "JsonValue"]]
 JsonObject = Mapping[str, object]
 
+_LARGEST = 1e15  # of any number in a record; far beyond every time and size
+
 T = TypeVar("T")
 
 
@@ -42,7 +44,9 @@ class Fields:
     def get(self, key: str, kind: Type[T]) -> T:
         value = self._source.get(key)
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
-            value = float(value)
+            value = float(value) if abs(value) < _LARGEST else None
+        if isinstance(value, float) and not abs(value) < _LARGEST:  # infinite, or not a number
+            value = None
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             raise StateError(f"{self._where}: damaged: {key!r} is not {kind.__name__}")
         return value

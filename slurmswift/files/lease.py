@@ -109,8 +109,8 @@ class Lease:
 
     def _is_dead(self, claim: StrictSoftFileClaim) -> bool:
         alive = self._alive_file(claim.token)
-        if _same_process_table(alive):
-            return not _process_exists(claim.pid)
+        if _same_process_table(alive) and not _process_exists(claim.pid):
+            return True
         # Ages by the file server's clock alone: two files in one folder, one written now.
         written = modified(alive) or modified(
             self._folder / "watch.lock.filelock" / "claims" / claim.name

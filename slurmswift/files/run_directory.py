@@ -121,6 +121,12 @@ class RunDirectory:
             raise StateError(f"{self.path / 'plan.json'}: missing: the run directory is damaged")
         return plan
 
+    def read_umask(self) -> int:
+        """The umask that the user's shell had: sbatch hands it on to the job."""
+        body = _load(self.path / "environment.json")
+        umask = body.get("umask") if isinstance(body, dict) else None
+        return umask if isinstance(umask, int) and 0 <= umask <= 0o777 else -1
+
     def read_environment(self) -> dict[str, str]:
         path = self.path / "environment.json"
         body = _load(path)

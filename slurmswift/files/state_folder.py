@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from slurmswift.atomic import read_json, write_json
 from slurmswift.domain.records import SCHEMA, Fields
+from slurmswift.errors import StateError
 
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*-\d{6}-[a-z2-7]{5}")
 REMEMBERED = ("PATH", "SLURM_CONF")
 
 
@@ -48,12 +51,25 @@ class StateFolder:
     def remove(self, run_id: str) -> None:
         (self._runs / run_id).unlink(missing_ok=True)
 
-    def entries(self) -> tuple[IndexEntry, ...]:
-        """Every run in the index, by id. A damaged entry is reported, not passed over."""
+    def entries(self, troubles: list[str] | None = None) -> tuple[IndexEntry, ...]:
+        """Every run in the index, by id; of one that is damaged, ``troubles`` gets a line.
+
+        StateError where there is nobody to tell, or where the folder cannot be read.
+        """
         if not self._runs.is_dir():
             return ()
         names = sorted(path.name for path in self._runs.iterdir())
-        return tuple(self._read(name) for name in names if not name.endswith(".tmp"))
+        found = []
+        for name in names:
+            if not _RUN_ID.fullmatch(name):
+                continue  # left by an editor or a crash: never one of ours
+            try:
+                found.append(self._read(name))
+            except StateError as error:
+                if troubles is None:
+                    raise
+                troubles.append(str(error))
+        return tuple(found)
 
     def _read(self, name: str) -> IndexEntry:
         path = self._runs / name

@@ -109,12 +109,25 @@ def parse_lost_nodes(stdout: str) -> dict[str, str]:
     return found
 
 
-def parse_nodes(stdout: str) -> dict[str, frozenset[str]]:
-    """Return partition -> its nodes, from commands.nodes."""
-    found: dict[str, set[str]] = {}
+# States in which a node takes no job soon; "*" behind one means that it does not respond.
+_OUT_OF_USE = ("down", "drain", "drained", "draining", "fail", "failing", "maint", "error")
+
+
+def parse_usable_nodes(stdout: str, partitions: tuple[str, ...]) -> frozenset[str]:
+    """Return the nodes in use of these partitions, of the default one without any named.
+
+    sinfo puts a ``*`` behind the default partition's name.
+    """
+    usable = set()
     for line in stdout.splitlines():
         columns = [column.strip() for column in line.split(DELIMITER)]
-        node, partition = (*columns, "", "")[:2]
-        if node and partition:
-            found.setdefault(partition.rstrip("*"), set()).add(node)
-    return {partition: frozenset(nodes) for partition, nodes in found.items()}
+        node, partition, state = (*columns, "", "", "")[:3]
+        wanted = partition.rstrip("*") in partitions if partitions else partition.endswith("*")
+        if (
+            node
+            and wanted
+            and not state.endswith("*")
+            and state.rstrip("$@+~#!%^-") not in _OUT_OF_USE
+        ):
+            usable.add(node)
+    return frozenset(usable)

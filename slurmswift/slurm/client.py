@@ -87,14 +87,22 @@ class Slurm:
             return Look(queue, Unknown(str(result)), has_accounting)
         return Look(queue, answers.parse_accounts(result.stdout), has_accounting)
 
-    def submit(self, script: str, epoch: int, *, exclude: str, env: Mapping[str, str]) -> str:
+    def submit(
+        self,
+        script: str,
+        epoch: int,
+        *,
+        exclude: str,
+        env: Mapping[str, str],
+        umask: int = -1,
+    ) -> str:
         """Submit and return the job id.
 
         SlurmRefusedError: Slurm said no, nothing is queued. SlurmUnavailableError: nobody knows;
         the job may be in all the same.
         """
         argv = commands.submit(script, epoch, exclude=exclude)
-        result = self._run(argv, timeout=SUBMIT_SECONDS, env=env)
+        result = self._run(argv, timeout=SUBMIT_SECONDS, env=env, umask=umask)
         job_id = answers.parse_submitted(result.stdout)
         if result.returncode == 0 and job_id is not None:
             return job_id
@@ -144,8 +152,9 @@ class Slurm:
         """Return those of these nodes that Slurm cannot reach, with Slurm's word for it."""
         return answers.parse_lost_nodes(self._query(commands.states_of_nodes(hosts)).stdout)
 
-    def nodes_of_partitions(self) -> dict[str, frozenset[str]]:
-        return answers.parse_nodes(self._query(commands.nodes()).stdout)
+    def usable_nodes(self, partitions: tuple[str, ...]) -> frozenset[str]:
+        """Return the nodes in use of these partitions; without any, of the default one."""
+        return answers.parse_usable_nodes(self._query(commands.nodes()).stdout, partitions)
 
     def _ask(self, argv: tuple[str, ...]) -> CommandResult | Unknown:
         try:

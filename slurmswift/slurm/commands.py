@@ -95,8 +95,9 @@ def cancel(job_ids: Sequence[str]) -> tuple[str, ...]:
 
 
 def nodes() -> tuple[str, ...]:
-    """Every node of every partition, a line each."""
-    return ("sinfo", "--noheader", "--Node", f"--Format=NodeList:{DELIMITER},Partition:{DELIMITER}")
+    """Every node of every partition with its state, a line each."""
+    columns = f"NodeList:{DELIMITER},Partition:{DELIMITER},StateLong:{DELIMITER}"
+    return ("sinfo", "--noheader", "--Node", f"--Format={columns}")
 
 
 def states_of_nodes(hosts: str) -> tuple[str, ...]:

@@ -34,7 +34,12 @@ class Runner(Protocol):
     """Runs one command to its end. Tests pass a scripted or a faulty one."""
 
     def __call__(
-        self, argv: Sequence[str], *, timeout: float, env: Mapping[str, str] | None = None
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float,
+        env: Mapping[str, str] | None = None,
+        umask: int = -1,
     ) -> CommandResult: ...
 
 
@@ -52,12 +57,16 @@ def query_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def run_command(
-    argv: Sequence[str], *, timeout: float, env: Mapping[str, str] | None = None
+    argv: Sequence[str],
+    *,
+    timeout: float,
+    env: Mapping[str, str] | None = None,
+    umask: int = -1,
 ) -> CommandResult:
     """Run argv without a shell. A nonzero status is a result; no answer is an error.
 
     ``env`` is the whole environment of the command; without it the command gets this process's,
-    made fit for queries.
+    made fit for queries. ``umask``: of the command (sbatch hands its own on to the job); -1 keeps ours.
     """
     environment = query_environment(os.environ) if env is None else dict(env)
     try:
@@ -70,6 +79,7 @@ def run_command(
             timeout=timeout,
             check=False,
             env=environment,
+            umask=umask,
         )
     except subprocess.TimeoutExpired as error:
         message = f"{argv[0]} gave no answer within {timeout:g} s"

@@ -55,13 +55,15 @@ def test_what_scontrol_says_of_its_configuration() -> None:
     assert answers.parse_cluster_name("") is None
 
 
-def test_the_nodes_of_each_partition() -> None:
-    said = f"n1{D}gpu*{D}\nn2{D}gpu*{D}\nn1{D}debug{D}\n"
+def test_the_nodes_in_use_of_a_partition_or_of_the_default_one() -> None:
+    said = (
+        f"n1{D}gpu*{D}idle{D}\nn2{D}gpu*{D}mixed{D}\nn3{D}gpu*{D}down*{D}\n"
+        f"n4{D}gpu*{D}drained{D}\nn5{D}gpu*{D}idle*{D}\nn1{D}debug{D}idle{D}\n"
+    )
 
-    assert answers.parse_nodes(said) == {
-        "gpu": frozenset({"n1", "n2"}),
-        "debug": frozenset({"n1"}),
-    }
+    assert answers.parse_usable_nodes(said, ()) == {"n1", "n2"}
+    assert answers.parse_usable_nodes(said, ("gpu",)) == {"n1", "n2"}
+    assert answers.parse_usable_nodes(said, ("debug",)) == {"n1"}
 
 
 def test_one_field_of_a_job() -> None:
