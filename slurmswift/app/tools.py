@@ -18,4 +18,4 @@ class Tools:
     environ: Mapping[str, str]
     now: Callable[[], float]
     sleep: Callable[[float], None]
-    umask: int  # of the user's shell
+    umask: int = -1  # of the user's shell; -1: not known

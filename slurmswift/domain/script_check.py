@@ -142,7 +142,7 @@ def _wrong_elsewhere(line: str, *, late: bool) -> str:
     if _WORD in line or _LONG_MARK.search(line):
         return (
             "a value outside '#SBATCH {{ option|directive }}' and the block of values (use the"
-            ' variable that holds it, in double quotes: "$RUN_DIR")'
+            ' variable that holds it, in double quotes: "$SW_RUN_DIR")'
         )
     if late and re.match(r"\s*#SBATCH", line):
         return "a directive behind the first command, where sbatch ignores it"

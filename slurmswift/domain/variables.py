@@ -14,7 +14,6 @@ Variables = Tuple[Tuple[str, str], ...]
 _SLURMS = "Slurm sets it in every job"
 _RENDEZVOUS = "slurmswift sets it in every attempt: the nodes may be others each time"
 _SHELLS = "it changes what the script's own shell does"
-_SCRIPTS = "the job's script has a variable of that name"
 # First match decides. Names end in * where they stand for all that start so.
 _OWNED: Sequence[Tuple[str, str]] = (
     ("SLURM_*", _SLURMS),
@@ -30,16 +29,8 @@ _OWNED: Sequence[Tuple[str, str]] = (
     ),
     *((name, _SHELLS) for name in ("UID", "EUID", "PPID", "GLOBIGNORE", "CDPATH")),
     ("BASH_*", _SHELLS),
-    *((name, _SCRIPTS) for name in ("RUN_ID", "RUN_DIR", "OUTPUT_DIR", "CLUSTER", "FRAMEWORK")),
-    *((name, _SCRIPTS) for name in ("PYTHON", "PROCESSES_PER_NODE", "INTERFACE", "CHECKPOINT_DIR")),
-    *(
-        (name, _SCRIPTS)
-        for name in ("RESUME_FLAG", "COMMAND", "ARGUMENTS", "EPOCH", "NUMBER", "NOW")
-    ),
-    *((name, _SCRIPTS) for name in ("STATUS", "HINT", "MESSAGE", "REPLY", "ENDED_BY", "TRAPPED")),
-    *((name, _SCRIPTS) for name in ("VERDICT", "GRANTED_EPOCH", "GRANTED_JOB", "LAST_ATTEMPT")),
-    *((name, _SCRIPTS) for name in ("FOUND_PYTHON", "RESUME", "RANK_LOGS")),
-    ("PROGRAM", _SCRIPTS),
+    ("SW_*", "the job's script keeps its own under such names"),
+    *((name, "framework command sets it") for name in ("OUTPUT_DIR", "CHECKPOINT_DIR")),
     ("NPROC_PER_NODE", "it is launch.processes_per_node"),
 )
 _SECRET = re.compile(r"TOKEN|SECRET|PASSW(OR)?D|CREDENTIAL|API_?KEY|(^|_)KEY$", re.IGNORECASE)

@@ -24,6 +24,7 @@ from slurmswift.domain.records import (
 from slurmswift.domain.run import RunState
 from slurmswift.errors import StateError
 
+LARGEST_UMASK = 0o777
 _ATTEMPT_NAME = re.compile(r"^(\d{3,})-(\d+)$")
 _EPOCH_NAME = re.compile(r"^EPOCH-(\d{4,})$")
 
@@ -125,7 +126,7 @@ class RunDirectory:
         """The umask that the user's shell had: sbatch hands it on to the job."""
         body = _load(self.path / "environment.json")
         umask = body.get("umask") if isinstance(body, dict) else None
-        return umask if isinstance(umask, int) and 0 <= umask <= 0o777 else -1
+        return umask if isinstance(umask, int) and 0 <= umask <= LARGEST_UMASK else -1
 
     def read_environment(self) -> dict[str, str]:
         path = self.path / "environment.json"

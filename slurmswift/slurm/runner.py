@@ -66,7 +66,8 @@ def run_command(
     """Run argv without a shell. A nonzero status is a result; no answer is an error.
 
     ``env`` is the whole environment of the command; without it the command gets this process's,
-    made fit for queries. ``umask``: of the command (sbatch hands its own on to the job); -1 keeps ours.
+    made fit for queries. ``umask`` is the command's (sbatch hands its own on to the job); -1 keeps
+    this process's.
     """
     environment = query_environment(os.environ) if env is None else dict(env)
     try:

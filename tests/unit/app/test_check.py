@@ -34,7 +34,12 @@ class Answering:
     script: str = ""
 
     def __call__(
-        self, argv: Sequence[str], *, timeout: float, env: Mapping[str, str] | None = None
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float,
+        env: Mapping[str, str] | None = None,
+        umask: int = -1,
     ) -> CommandResult:
         assert timeout > 0
         self.asked.append(tuple(argv))
