@@ -11,7 +11,7 @@ import typer
 from slurmswift import __version__
 from slurmswift.cli import output
 from slurmswift.cli.tools import make_tools
-from slurmswift.errors import Problem, UsageError
+from slurmswift.errors import UsageError
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -58,45 +58,12 @@ def submit(
     as_json: Json = False,
 ) -> None:
     """Check a recipe, render its script, and submit it as a new run."""
-    from slurmswift.app import submit as use  # noqa: PLC0415 - jinja2 and yaml only where needed
+    from slurmswift.cli.submitting import submit_recipe  # noqa: PLC0415 - jinja2 and yaml with it
 
-    tools = make_tools()
-    request = use.Request(recipe, tuple(sets), profile)
-    if dry_run:
-        prepared = use.prepare(request, tools, cluster=tools.slurm.cluster_name())
-        _warn_all(prepared.warnings)
-        output.say(prepared.script.text.rstrip("\n"))
-        return
-    done = use.submit(request, tools)
-    _warn_all(done.warnings)
-    if as_json:
-        output.say_json(
-            {
-                "run_id": done.run_id,
-                "run_dir": str(done.run_dir),
-                "job_id": done.job_id,
-                "attempt": 1,
-                "script": str(done.script),
-                "watched_by": done.watcher,
-            }
-        )
-    else:
-        output.say(f"run {done.run_id}, job {done.job_id}")
-        output.say(f"  directory  {done.run_dir}")
-        output.say(f"  log        slurmswift logs -f {done.run_id}")
-        output.say(f"  state      slurmswift status {done.run_id}")
-        output.say(f"  stop       slurmswift stop {done.run_id}")
-    if watch:
-        from slurmswift.cli import watching  # noqa: PLC0415
-
-        raise typer.Exit(watching.watch_until_over(tools, done.run_id))
-    if done.watcher is None:
-        output.warn(
-            "nobody is watching: a failure will not be acted upon. Start `slurmswift watch`, or put"
-            " `slurmswift watch --once` into cron or scrontab (README, What happens at night)"
-        )
-    elif not as_json:
-        output.say(f"  watched by {done.watcher}")
+    status = submit_recipe(
+        recipe, sets=sets, profile=profile, dry_run=dry_run, watch=watch, as_json=as_json
+    )
+    raise typer.Exit(status)
 
 
 @app.command()
@@ -112,20 +79,10 @@ def render(
     as_json: Json = False,
 ) -> None:
     """Print a recipe's script, or write all that would travel with it; nothing is submitted."""
-    from slurmswift.app import submit as use  # noqa: PLC0415
+    from slurmswift.cli.submitting import render_recipe  # noqa: PLC0415
 
-    tools = make_tools()
-    prepared = use.prepare(use.Request(recipe, tuple(sets), profile), tools, cluster="unsubmitted")
-    _warn_all(prepared.warnings)
-    if folder is not None:
-        use.write_rendered(prepared, folder)
-    if as_json:
-        body = {"script": prepared.script.text, "digest": prepared.script.digest}
-        output.say_json({**body, "folder": None if folder is None else str(folder)})
-    elif folder is not None:
-        output.say(f"wrote {folder}: {', '.join(sorted(prepared.files))}")
-    else:
-        output.say(prepared.script.text.rstrip("\n"))
+    status = render_recipe(recipe, folder=folder, sets=sets, profile=profile, as_json=as_json)
+    raise typer.Exit(status)
 
 
 @app.command()
@@ -309,8 +266,3 @@ for _name in NOT_YET:
         hidden=True,
         context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
     )(_refuse(_name))
-
-
-def _warn_all(warnings: tuple[Problem, ...]) -> None:
-    for warning in warnings:
-        output.warn(f"warning: {warning}")
