@@ -77,7 +77,7 @@ def test_with_what_it_asks_for_it_renders_the_example(
     script = run(slurmswift, "render", recipe, cwd=tmp_path, SLURMSWIFT_STATE=str(tmp_path))
 
     assert script.startswith("#!/bin/bash\n#SBATCH ")
-    assert f"readonly -a COMMAND=( {recipe.parent}/train.py )" in script
+    assert f"readonly -a SW_COMMAND=( {recipe.parent}/train.py )" in script
 
 
 @pytest.mark.cluster

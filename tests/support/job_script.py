@@ -21,7 +21,7 @@ TEMPLATES = Path(__file__).parents[2] / "templates"
 PLAIN = """\
 {% extends "base.sbatch.j2" %}
 {% block launch %}
-  exec "${COMMAND[@]}" ${ARGUMENTS[@]+"${ARGUMENTS[@]}"} "$RESUME_FROM"
+  exec "${SW_COMMAND[@]}" ${SW_ARGUMENTS[@]+"${SW_ARGUMENTS[@]}"} "$RESUME_FROM"
 {% endblock %}
 """
 

@@ -134,7 +134,7 @@ def test_a_command_that_cannot_start_comes_with_one_that_can(
     [
         *("SLURM_JOB_ID", "SBATCH_PARTITION", "SLURMSWIFT_RUN_DIR", "MASTER_ADDR", "MASTER_PORT"),
         *("NODE_RANK", "NNODES", "RANK", "WORLD_SIZE", "LOCAL_RANK", "BASH_ENV", "ENV", "IFS"),
-        *("RUN_DIR", "COMMAND", "ARGUMENTS", "PYTHON", "BASH_FUNC_srun", "UID"),
+        *("SW_RUN_DIR", "OUTPUT_DIR", "CHECKPOINT_DIR", "BASH_FUNC_srun", "UID"),
     ],
 )
 def test_variables_of_others_are_refused(name: str, tmp_path: Path) -> None:

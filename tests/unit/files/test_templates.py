@@ -272,7 +272,7 @@ def test_whatever_the_values_bash_reads_them_back_from_the_script(
     text = render_script(plan, template_folders(tmp_path)).text
     block = text[text.index(VALUES_START) : text.index(f"\n{VALUES_END}\n\n#") + 1]
     shown = subprocess.run(
-        ["/bin/bash", "--norc", "-c", block + '\nprintf \'%s\\0\' "$V" "${ARGUMENTS[@]}"', "x"],
+        ["/bin/bash", "--norc", "-c", block + '\nprintf \'%s\\0\' "$V" "${SW_ARGUMENTS[@]}"', "x"],
         capture_output=True,
         check=True,
         env={"LC_ALL": "C.UTF-8"},

@@ -82,3 +82,25 @@ def test_a_bug_in_the_preflight_of_one_node_says_where_to_look(script: JobScript
 
     assert ended.nodes_silent == ("n1", "n2")
     assert "a bug in slurmswift itself (preflight" in script.log("001-7")
+
+
+def test_no_name_of_the_users_is_taken_for_the_scripts_own(script: JobScript) -> None:
+    """Exported before the submission, or set by setup.sh: the training gets them as they were."""
+    exported = {
+        name: f"my own {name}"
+        for name in ("RUN_DIR", "OUTPUT_DIR", "COMMAND", "STATUS", "EPOCH", "MESSAGE", "NOW")
+    }
+    (script.run_dir / "setup.sh").write_text("export PYTHON=set INTERFACE=$RUN_DIR; HINT=x\n")
+    out = script.run_dir / "output" / "environment"
+    training = f'env >"{out}-$SLURMSWIFT_NODE"'
+    status, _ = script.run("1", environment={**exported, "TRAINING": training})
+    seen = dict(
+        line.split("=", 1)
+        for line in out.with_name("environment-n2").read_text().splitlines()
+        if "=" in line
+    )
+
+    assert status == 0, script.log("001-7")
+    assert {name: seen[name] for name in exported} == exported
+    assert (seen["PYTHON"], seen["INTERFACE"]) == ("set", "my own RUN_DIR")
+    assert not [name for name in seen if name.startswith("SW_")]
