@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import sysconfig
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cluster.slurmswift_cli import Cli, Run, slurm, wait_for
+from tests.cluster.slurmswift_cli import EXAMPLE, Cli, Run, slurm, wait_for
 from tests.support.devcluster import DevCluster
 
 pytestmark = pytest.mark.cluster
@@ -223,3 +224,45 @@ def test_a_python_exception_ends_the_run_with_its_own_line(watched: Cli) -> None
     assert body["status"] == "FAILED", run.story()
     assert len(run.attempts()) == 1
     assert body["diagnosis"]["cause"] == "config-bad-arguments", run.story()
+
+
+def test_sbatch_itself_accepts_what_is_rendered(cli: Cli, tmp_path: Path) -> None:
+    cli.ok("render", str(EXAMPLE), "--output", str(tmp_path / "rendered"))
+
+    said = subprocess.run(
+        ["/usr/bin/sbatch", "--test-only", str(tmp_path / "rendered" / "job.sbatch"), "1"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert said.returncode == 0, said.stderr
+    assert "to start at" in said.stderr
+
+
+LOOK_FOR_BOTH = """
+from importlib.util import find_spec
+print(find_spec('torch') is not None)
+try:
+    print(find_spec('slurmswift.errors') is not None)
+except ModuleNotFoundError:
+    print(False)
+"""
+
+
+def test_the_job_needs_nothing_but_python_and_the_trainings_environment(
+    watched: Cli, devcluster: DevCluster
+) -> None:
+    folder = devcluster.shared / "training-environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    libraries = next(folder.glob("lib/python*/site-packages"))
+    # torch from the tests' environment; what is installed there for editing is not taken along.
+    (libraries / "training.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    python = str(folder / "bin" / "python")
+    looked = devcluster.on("node01", python, "-c", LOOK_FOR_BOTH)
+    assert looked.split() == ["True", "False"], looked
+
+    run = watched.submit(*SHORT, f"launch.python={python}")
+    body = run.wait_until_over()
+
+    assert body["status"] == "COMPLETED", run.story()
