@@ -13,7 +13,7 @@ from slurmswift.domain.job import AccountRow, JobState, QueueRow
 from slurmswift.domain.lifecycle import RunStatus
 from slurmswift.domain.observation import Look, Unknown
 from slurmswift.domain.phase import Over
-from slurmswift.domain.run import AvoidedNode
+from slurmswift.domain.run import AvoidedNode, RunState
 from slurmswift.slurm.client import Slurm
 
 
@@ -26,7 +26,7 @@ def adopt_restarts(
     start, stops a job that Slurm would restart for ever.
     """
     state = chronicle.state
-    rows = _rows_of(look, state.job_id)
+    rows = _rows_of(look, state)
     for count in range(state.restart_count, row.restart_count):
         if chronicle.state.status is RunStatus.COMPLETED:
             return
@@ -93,10 +93,11 @@ def _with_lost_nodes(story: AttemptStory, slurm: Slurm) -> AttemptStory:
     return replace(story, diagnosis=diagnosis)
 
 
-def _rows_of(look: Look, job_id: str | None) -> list[AccountRow]:
+def _rows_of(look: Look, state: RunState) -> list[AccountRow]:
     if isinstance(look.accounts, Unknown):
         return []
-    return [row for row in look.accounts if row.job_id == job_id and not row.step]
+    mine = (state.job_id, state.run_id)
+    return [row for row in look.accounts if (row.job_id, row.name) == mine and not row.step]
 
 
 def _over(rows: list[AccountRow], before_last: int) -> Over:

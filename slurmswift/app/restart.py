@@ -10,10 +10,10 @@ from slurmswift.domain import hostlist, policy
 from slurmswift.domain.exclusion import excluded_nodes
 from slurmswift.domain.job import FINAL_STATES, JobState, QueueRow
 from slurmswift.domain.lifecycle import RunStatus
-from slurmswift.domain.observation import Look, Unknown, jobs_named_since
+from slurmswift.domain.observation import Look, Unknown, jobs_of_epoch
 from slurmswift.domain.phase import Over
 from slurmswift.domain.plan import Plan
-from slurmswift.domain.run import Intent, RunState
+from slurmswift.domain.run import Intent
 from slurmswift.errors import SlurmRefusedError, SlurmUnavailableError
 from slurmswift.slurm.client import SUBMIT_SECONDS, ActResult
 from slurmswift.slurm.commands import slurm_time
@@ -71,34 +71,50 @@ def _submitted(chronicle: Chronicle, job_id: str, last_attempt: int, now: float)
 def settle_submission(chronicle: Chronicle, tools: Tools, look: Look, now: float) -> None:
     """A submission was begun and its answer is not known: find the job, or try a new epoch."""
     state = chronicle.state
-    if chronicle.run.stop_requested():
-        found = _new_jobs(look, state)
-        if found:
-            tools.slurm.cancel(found)
-        chronicle.move(RunStatus.CANCELLED, "stopped by its owner before it started", now)
+    if isinstance(look.queue, Unknown) or isinstance(look.accounts, Unknown):
         return
     since = state.intent.at if state.intent else state.submitted_at
-    if now - since < SUBMIT_SECONDS + SETTLE_SECONDS:
-        return  # whoever submits may still be at it
-    if isinstance(look.queue, Unknown) or isinstance(look.accounts, Unknown):
+    # Until then whoever submits may still be at it.
+    settled = now - since >= SUBMIT_SECONDS + SETTLE_SECONDS
+    found = _new_jobs(chronicle, look)
+    if chronicle.run.stop_requested():
+        if found:
+            tools.slurm.cancel(found, state.run_id)
+        if settled:
+            chronicle.move(RunStatus.CANCELLED, "stopped by its owner before it started", now)
+        return
+    if not settled:
+        return
+    if found:
+        _submitted(chronicle, found[-1], _last_attempt(chronicle), now)
         return
     if state.epoch - len({end.epoch for end in state.ends}) >= MAX_DOUBTS:
         why = f"{MAX_DOUBTS} submissions in a row got no clear answer from sbatch"
         chronicle.move(RunStatus.HELD, why, now)
         return
-    found = _new_jobs(look, state)
-    if found:
-        _submitted(chronicle, found[-1], _last_attempt(chronicle), now)
-        return
     exclude = state.intent.exclude if state.intent else ()
     _resubmit(chronicle, tools, exclude, now)
 
 
-def _new_jobs(look: Look, state: RunState) -> tuple[str, ...]:
+def _new_jobs(chronicle: Chronicle, look: Look) -> tuple[str, ...]:
+    """The jobs of the present epoch.
+
+    Stragglers of older ones are none: the gate turns them away, and granted to one of them the run
+    would wait for a job that never trains.
+    """
+    state = chronicle.state
+    grant = chronicle.run.read_grant()
+    if grant is not None and grant.epoch == state.epoch and grant.job_id is not None:
+        return (grant.job_id,)  # sbatch answered; what came after that was lost
     known = {end.job_id for end in state.ends}
     since = state.intent.at if state.intent else state.submitted_at
-    named = jobs_named_since(look, state.run_id, slurm_time(since - CLOCKS_DIFFER_SECONDS))
-    return tuple(job_id for job_id in named if job_id not in known)
+    since_text = slurm_time(since - CLOCKS_DIFFER_SECONDS)
+    named = jobs_of_epoch(look, state.run_id, state.epoch, since_text)
+    return tuple(
+        job_id
+        for job_id in named
+        if job_id not in known and not chronicle.run.was_turned_away(job_id)
+    )
 
 
 def restart(chronicle: Chronicle, tools: Tools, over: Over, now: float) -> None:
@@ -204,7 +220,7 @@ def leave_behind(chronicle: Chronicle, tools: Tools, now: float) -> None:
     _resubmit(chronicle, tools, exclusions(chronicle, tools), now)
     if old is not None and chronicle.state.job_id not in (None, old):
         chronicle.note("intent", tools.now(), act="cancel", job_id=old, reason="left behind")
-        tools.slurm.cancel((old,))
+        tools.slurm.cancel((old,), chronicle.state.run_id)
 
 
 def _resubmit(chronicle: Chronicle, tools: Tools, exclude: tuple[str, ...], now: float) -> None:
@@ -226,7 +242,7 @@ def cancel(
     if job_id is None:
         return
     chronicle.note("intent", now, act="cancel", job_id=job_id, reason=reason)
-    tools.slurm.cancel((job_id,))
+    tools.slurm.cancel((job_id,), chronicle.state.run_id)
     if chronicle.state.status is not RunStatus.COMPLETED:
         chronicle.save(replace(chronicle.state, reason=f"{reason}; Slurm is ending the job"))
 

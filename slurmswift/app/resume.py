@@ -90,7 +90,7 @@ def _refuse_while_alive(state: RunState, tools: Tools) -> None:
         return
     look = tools.slurm.look(since=state.submitted_at - _DAY)
     phase = phase_of(
-        observe(look, state.job_id),
+        observe(look, state.job_id, state.run_id),
         restart_count=state.restart_count,
         has_accounting=look.has_accounting,
     )

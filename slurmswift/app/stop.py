@@ -50,7 +50,7 @@ def stop(entry: IndexEntry, tools: Tools) -> Stopped:
                 f"{entry.run_id} runs on cluster {entry.cluster}, this is {cluster}: the stop is"
                 " recorded, and its own watcher cancels the job"
             )
-        tools.slurm.cancel((state.job_id,))
+        tools.slurm.cancel((state.job_id,), entry.run_id)
     except SlurmUnavailableError as error:
         raise SlurmUnavailableError(
             f"recorded: the next pass cancels, and no start gets past the gate ({error})"

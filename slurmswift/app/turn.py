@@ -64,7 +64,7 @@ class Turn:
     def _follow(self, chronicle: Chronicle, now: float) -> None:
         state = chronicle.state
         phase = phase_of(
-            observe(self.look, str(state.job_id)),
+            observe(self.look, str(state.job_id), state.run_id),
             restart_count=state.restart_count,
             has_accounting=self.look.has_accounting,
         )
@@ -153,6 +153,11 @@ class Turn:
         if not self.look.has_accounting:
             # Without accounting a cancelled job vanishes like a lost one: it is never revived.
             why = "Slurm no longer knows the job, and no accounting tells how it ended"
+            chronicle.move(RunStatus.HELD, why, now)
+            return
+        if chronicle.run.attempt_of(str(state.job_id), state.restart_count) is None:
+            # Cancelled before it was eligible, a job leaves no trace (22.05): it is not revived.
+            why = "Slurm no longer knows the job, which had not started: cancelled, or lost"
             chronicle.move(RunStatus.HELD, why, now)
             return
         gone = Over(JobState.UNRECOGNIZED, canceller_known=False)

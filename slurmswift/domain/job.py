@@ -118,6 +118,13 @@ class QueueRow:
     reason: str
     nodes: str
     name: str
+    command: str = ""  # the script and its arguments: for a job of ours, its epoch
+
+    @property
+    def epoch(self) -> Optional[int]:
+        """The epoch that the job was submitted under; None where a person submitted it."""
+        _, _, last = self.command.rpartition(" ")
+        return int(last) if last.isdigit() and last != self.command else None
 
 
 @dataclass(frozen=True)
@@ -149,17 +156,22 @@ class AccountedAttempt:
         return any(row.state is JobState.OUT_OF_MEMORY for row in (self.job, *self.steps))
 
 
-def last_attempt(rows: Tuple[AccountRow, ...], job_id: str) -> Optional[AccountedAttempt]:
+def last_attempt(
+    rows: Tuple[AccountRow, ...], job_id: str, name: str
+) -> Optional[AccountedAttempt]:
     """Pick the newest attempt of a job out of ``sacct --duplicates`` rows.
 
-    sacct prints a job's duplicates in order, each followed by its steps.
+    sacct prints a job's duplicates in order, each followed by its steps. Ids are used again; the
+    name is the job's own.
     """
     attempt: Optional[AccountedAttempt] = None
+    ours = False
     for row in rows:
         if row.job_id != job_id:
             continue
         if not row.step:
-            attempt = AccountedAttempt(row, ())
-        elif attempt is not None:
+            ours = row.name == name
+            attempt = AccountedAttempt(row, ()) if ours else attempt
+        elif attempt is not None and ours:
             attempt = AccountedAttempt(attempt.job, (*attempt.steps, row))
     return attempt

@@ -42,32 +42,34 @@ class Look:
     has_accounting: bool = True
 
 
-def observe(look: Look, job_id: str) -> Observation:
-    """Return what the look says of one job."""
+def observe(look: Look, job_id: str, name: str) -> Observation:
+    """Return what the look says of one job.
+
+    A job of that id and another name is another job: Slurm lost its state, or the ids wrapped.
+    """
     if isinstance(look.queue, Unknown):
         return look.queue
-    queue = next((row for row in look.queue if row.job_id == job_id), None)
+    queue = next((row for row in look.queue if (row.job_id, row.name) == (job_id, name)), None)
     if isinstance(look.accounts, Unknown):
         # A job that is in the queue is known even where accounting does not answer.
         return look.accounts if queue is None else Seen(queue, None)
-    account = last_attempt(look.accounts, job_id)
+    account = last_attempt(look.accounts, job_id, name)
     if queue is None and account is None:
         return NotFound(job_id)
     return Seen(queue, account)
 
 
-def jobs_named_since(look: Look, name: str, since: str) -> Tuple[str, ...]:
-    """Return the ids of the jobs of that name, oldest id first.
+def jobs_of_epoch(look: Look, name: str, epoch: int, since: str) -> Tuple[str, ...]:
+    """Return the ids of the jobs of that name that were, or may be, submitted under that epoch.
 
-    Those that accounting knows to be submitted before ``since`` (Slurm's time, as text) are left
-    out: older jobs of the run, and of an owner who reuses the name.
+    squeue tells the epoch. Where accounting alone knows a job, those submitted before ``since``
+    (Slurm's time, as text) are left out: older jobs of the run.
     """
-    found: Set[str] = set()
-    older: Set[str] = set()
-    if not isinstance(look.accounts, Unknown):
-        for row in look.accounts:
-            if row.name == name and not row.step:
-                (found if row.submit >= since else older).add(row.job_id)
-    if not isinstance(look.queue, Unknown):
-        found |= {row.job_id for row in look.queue if row.name == name}
-    return tuple(sorted(found - older, key=int))
+    queue = () if isinstance(look.queue, Unknown) else look.queue
+    accounts = () if isinstance(look.accounts, Unknown) else look.accounts
+    told = {row.job_id: row.epoch for row in queue if row.name == name}
+    found: Set[str] = {job_id for job_id, its_epoch in told.items() if its_epoch == epoch}
+    for row in accounts:
+        if row.name == name and not row.step and row.job_id not in told and row.submit >= since:
+            found.add(row.job_id)
+    return tuple(sorted(found, key=int))

@@ -93,6 +93,9 @@ def _is_settled(row: QueueRow) -> bool:
 def _ended(seen: Seen, *, has_accounting: bool) -> Phase:
     row, account = seen.queue, seen.account
     if account is None:
+        if row is not None and row.state is JobState.CANCELLED:
+            # Cancelled before it was eligible (--begin, held): accounting never hears of it.
+            return Over(row.state, canceller_known=False, nodes=row.nodes, in_queue=True)
         if has_accounting or row is None:
             return Ending("accounting does not show its end yet")
         # A site without slurmdbd: nothing names a canceller, and nothing CANCELLED is revived.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from slurmswift.atomic import create_once, read_json, write_atomically, write_json
+from slurmswift.atomic import create_once, read_json, read_regular, write_atomically, write_json
 from slurmswift.domain.plan import Plan
 from slurmswift.domain.preflight import PreflightRecord
 from slurmswift.domain.records import (
@@ -106,6 +106,14 @@ class RunDirectory:
 
     def slurm_log(self, job_id: str) -> Path:
         return self.path / f"slurm-{job_id}.out"
+
+    def was_turned_away(self, job_id: str) -> bool:
+        """Whether the gate said so to that job, of another epoch than the granted one."""
+        try:
+            log = read_regular(self.slurm_log(job_id))
+        except (OSError, StateError):
+            return False
+        return b"was granted, this is epoch " in log
 
     def read_state(self) -> RunState:
         state = _read_record(self.state_file, RunState.parse)

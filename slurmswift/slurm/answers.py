@@ -20,6 +20,11 @@ _CONFIG_SECONDS = r"^{key}\s*=\s*(\d+) sec"
 _FIELD_OF_JOB = r"(?:^|\s){key}=(\S*)"
 
 
+def has_rows_or_nothing(stdout: str) -> bool:
+    """False for text without one line of columns: an error page is not "no jobs"."""
+    return DELIMITER in stdout or not stdout.strip()
+
+
 def parse_queue(stdout: str) -> tuple[QueueRow, ...]:
     """Rows of commands.queue_of_user. A line that is not a row is passed over (site banners)."""
     rows = []
@@ -27,7 +32,7 @@ def parse_queue(stdout: str) -> tuple[QueueRow, ...]:
         columns = [column.strip() for column in line.split(DELIMITER)]
         if len(columns) < len(QUEUE_FIELDS) or not columns[0].isdigit():
             continue
-        job_id, state, restarts, nodes, name, reason = columns[: len(QUEUE_FIELDS)]
+        job_id, state, restarts, nodes, name, reason, command = columns[: len(QUEUE_FIELDS)]
         rows.append(
             QueueRow(
                 job_id=job_id,
@@ -36,6 +41,7 @@ def parse_queue(stdout: str) -> tuple[QueueRow, ...]:
                 reason=reason,
                 nodes=nodes,
                 name=name,
+                command=command,
             )
         )
     return tuple(rows)

@@ -71,21 +71,26 @@ class Slurm:
     def look(self, *, since: float) -> Look:
         """Ask once for all my jobs: one squeue, one sacct, whatever the number of runs."""
         has_accounting = True
-        try:
-            queue: tuple[QueueRow, ...] | Unknown = answers.parse_queue(
-                self._query(commands.queue_of_user()).stdout
-            )
-        except SlurmUnavailableError as error:
-            queue = Unknown(str(error))
+        queue = self._look_at_queue()
         result = self._ask(commands.accounts_of_user(user_name(), since=since))
         if isinstance(result, Unknown):
             return Look(queue, result)
         if _NO_ACCOUNTING.search(result.stderr):
             return Look(queue, (), has_accounting=False)
         # slurmdbd away: exit 0, nothing on stdout, errors on stderr. Silence is not "no jobs".
-        if result.returncode != 0 or (result.stderr.strip() and not result.stdout.strip()):
+        silent = result.stderr.strip() and not result.stdout.strip()
+        if result.returncode != 0 or silent or not answers.has_rows_or_nothing(result.stdout):
             return Look(queue, Unknown(str(result)), has_accounting)
         return Look(queue, answers.parse_accounts(result.stdout), has_accounting)
+
+    def _look_at_queue(self) -> tuple[QueueRow, ...] | Unknown:
+        result = self._ask(commands.queue_of_user())
+        if isinstance(result, Unknown):
+            return result
+        silent = result.stderr.strip() and not result.stdout.strip()
+        if result.returncode != 0 or silent or not answers.has_rows_or_nothing(result.stdout):
+            return Unknown(str(result))
+        return answers.parse_queue(result.stdout)
 
     def submit(
         self,
@@ -145,8 +150,8 @@ class Slurm:
     def start_now(self, job_id: str) -> Act:
         return self._act(commands.start_now(job_id))
 
-    def cancel(self, job_ids: tuple[str, ...]) -> Act:
-        return self._act(commands.cancel(job_ids))
+    def cancel(self, job_ids: tuple[str, ...], name: str) -> Act:
+        return self._act(commands.cancel(job_ids, name))
 
     def lost_nodes(self, hosts: str) -> dict[str, str]:
         """Return those of these nodes that Slurm cannot reach, with Slurm's word for it."""

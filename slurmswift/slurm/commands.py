@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 # A delimiter that cannot occur in a name or a reason; free text stands last all the same.
 DELIMITER = "\x1f"
 
-QUEUE_FIELDS = ("JobID", "State", "RestartCnt", "NodeList", "Name", "Reason")
+QUEUE_FIELDS = ("JobID", "State", "RestartCnt", "NodeList", "Name", "Reason", "Command")
 # All of these are in every release from 20.11 on; one unknown field fails the whole call.
 ACCOUNT_FIELDS = (
     "JobIDRaw",
@@ -90,8 +90,9 @@ def release(job_id: str) -> tuple[str, ...]:
     return ("scontrol", "release", job_id)
 
 
-def cancel(job_ids: Sequence[str]) -> tuple[str, ...]:
-    return ("scancel", *job_ids)
+def cancel(job_ids: Sequence[str], name: str) -> tuple[str, ...]:
+    """End these jobs if they have that name: an id may have become another job's."""
+    return ("scancel", f"--name={name}", *job_ids)
 
 
 def nodes() -> tuple[str, ...]:

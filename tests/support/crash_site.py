@@ -89,9 +89,14 @@ class Site:
         )
 
     def _call(
-        self, argv: Sequence[str], *, timeout: float, env: Mapping[str, str] | None = None
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float,
+        env: Mapping[str, str] | None = None,
+        umask: int = -1,
     ) -> CommandResult:
-        del timeout, env
+        del timeout, env, umask
         with self.world.open() as world:
             status, stdout, stderr = respond(world, argv)
         return CommandResult(tuple(argv), status, stdout, stderr)
@@ -215,7 +220,7 @@ class Site:
             decisions(entry)
 
     def assert_no_epoch_twice(self) -> None:
-        epochs = [(job.script, job.arguments[0]) for job in self.jobs()]
+        epochs = [(job.script, job.arguments[0]) for job in self.jobs() if job.arguments]
         assert len(set(epochs)) == len(epochs), epochs
 
 

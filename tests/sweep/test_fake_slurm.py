@@ -36,7 +36,7 @@ def world(tmp_path: Path) -> World:
     world.now += 1
     respond(world, commands.requeue("1", hold=False))
     first.row.state, first.row.start, first.row.nodes = "RUNNING", world.now, "node[03-04]"
-    respond(world, commands.cancel(("2",)))
+    respond(world, commands.cancel(("2",), "tiny-260101-abcde"))
     third.row.start, third.row.nodes = world.now, "node[01-02]"
     world.end(third, "FAILED", "3:0")
     return world
@@ -44,7 +44,7 @@ def world(tmp_path: Path) -> World:
 
 def test_squeue(world: World, recorded: Any) -> None:
     status, stdout, _ = respond(world, commands.queue_of_user())
-    real = answers.parse_queue(recorded["squeue-over"]["stdout"])
+    real = answers.parse_queue(_with_commands(recorded))
     fake = answers.parse_queue(stdout)
     assert status == recorded["squeue-over"]["status"]
     assert [(row.job_id, row.state, row.restart_count, row.nodes) for row in fake] == [
@@ -52,7 +52,7 @@ def test_squeue(world: World, recorded: Any) -> None:
         for row in sorted(real, key=lambda row: row.job_id)
     ]
     assert {_shape(line) for line in stdout.splitlines()} <= {
-        _shape(line) for line in recorded["squeue-over"]["stdout"].splitlines()
+        _shape(line) for line in _with_commands(recorded).splitlines()
     }
 
 
@@ -79,7 +79,7 @@ def test_sacct(world: World, recorded: Any) -> None:
         ("squeue-one-unknown", commands.state_of_job("99999")),
         ("requeue", commands.requeue("1", hold=True)),
         ("requeue-unknown", commands.requeue("99999", hold=False)),
-        ("cancel-unknown", commands.cancel(("99999",))),
+        ("cancel-unknown", commands.cancel(("99999",), "tiny")),
         ("release", commands.release("1")),
     ],
 )
@@ -99,6 +99,16 @@ def test_cluster_name(world: World, recorded: Any) -> None:
     assert answers.parse_cluster_name(stdout)
 
 
+def _with_commands(recorded: Any) -> str:
+    """What squeue printed of the jobs, with the commands that it printed of the same jobs."""
+    printed = recorded["squeue-command"]["stdout"].splitlines()
+    commands_of = {line.partition("\x1f")[0]: line.partition("\x1f")[2] for line in printed}
+    lines = recorded["squeue-over"]["stdout"].splitlines()
+    # Job 3 came after that call.
+    commands_of["3"] = commands_of["2"]
+    return "".join(f"{line}{commands_of[line.partition(chr(31))[0]]}\n" for line in lines)
+
+
 def _shape(line: str) -> str:
-    """A line with its numbers and names of nodes left out."""
-    return re.sub(r"\d+", "9", line)
+    """A line with its numbers, names of nodes, and the script's place left out."""
+    return re.sub(r"\d+", "9", re.sub(r"/\S*/job.sbatch( \d+)+", "SCRIPT", line))

@@ -180,16 +180,17 @@ def _scontrol(world: World, arguments: list[str], _fault: str) -> Answer:
 
 
 def _scancel(world: World, arguments: list[str], _fault: str) -> Answer:
-    for job_id in arguments:
+    name = arguments[0].removeprefix("--name=")
+    for job_id in arguments[1:]:
         job = world.job(job_id)
-        if job is not None and not job.over:
+        if job is not None and not job.over and job.name == name:
             code = "0:15" if job.row.start is not None else "0:0"
             world.end(job, "CANCELLED", code, OWNER)
     return 0, "", ""
 
 
 def _sinfo(_world: World, _arguments: list[str], _fault: str) -> Answer:
-    lines = [f"{node}{SEPARATOR}all*{SEPARATOR}" for node in NODES]
+    lines = [f"{node}{SEPARATOR}all*{SEPARATOR}idle{SEPARATOR}" for node in NODES]
     return 0, "".join(f"{line}\n" for line in lines), ""
 
 

@@ -56,10 +56,11 @@ def test_the_last_attempt_is_the_last_row_of_the_job_and_its_own_steps() -> None
         row("7", "0", JobState.OUT_OF_MEMORY),
     )
 
-    found = last_attempt(rows, "7")
+    found = last_attempt(rows, "7", "name")
 
     assert found is not None
     assert found.job.state is JobState.FAILED
     assert [step.step for step in found.steps] == ["0"]
     assert found.out_of_memory
-    assert last_attempt(rows, "9") is None
+    assert last_attempt(rows, "9", "name") is None
+    assert last_attempt(rows, "7", "anothers") is None

@@ -79,14 +79,14 @@ def test_a_cancel_carries_its_canceller() -> None:
 def test_silence_of_accounting_is_not_absence() -> None:
     look = Look(queue=(), accounts=Unknown("slurmdbd is away"))
 
-    assert observe(look, "7") == Unknown("slurmdbd is away")
+    assert observe(look, "7", "run") == Unknown("slurmdbd is away")
 
 
 def test_a_job_in_the_queue_is_seen_while_accounting_is_silent() -> None:
     look = Look(queue=(queued(S.RUNNING),), accounts=Unknown("slurmdbd is away"))
 
-    assert observe(look, "7") == Seen(queued(S.RUNNING), None)
+    assert observe(look, "7", "run") == Seen(queued(S.RUNNING), None)
 
 
 def test_a_job_known_to_nobody_is_not_found() -> None:
-    assert observe(Look((), ()), "7") == NotFound("7")
+    assert observe(Look((), ()), "7", "run") == NotFound("7")
