@@ -118,10 +118,10 @@ def _marked(text: str, values: TemplateValues, canaries: Mapping[str, str]) -> s
     """
     good = {f"#SBATCH {directive(*pair)}" for pair in values.pairs.get(DIRECTIVES, ())}
     text = "\n".join(line.partition("=")[0] if line in good else line for line in text.split("\n"))
-    for canary in canaries.values():
+    words = "|".join(re.escape(shell_word(canary)) for canary in canaries.values())
+    if words:
         # A quote or letter before or behind would make one word of it and another text.
-        word = re.escape(shell_word(canary))
-        text = re.sub(rf"(?<![\w'\"\\$]){word}(?![^\s)])", _WORD, text)
+        text = re.sub(rf"(?<![\w'\"\\$])(?:{words})(?![^\s)])", _WORD, text)
     return text.replace(_LINES, "")
 
 
