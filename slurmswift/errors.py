@@ -41,7 +41,9 @@ class Problem:
     severity: str = "error"
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.message}" + (f"; {self.fix}" if self.fix else "")
+        # Among errors a warning must not look like one.
+        kind = "warning: " if self.severity == "warning" else ""
+        return f"{self.where}: {kind}{self.message}" + (f"; {self.fix}" if self.fix else "")
 
     def to_json(self) -> dict[str, str]:
         return {

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
-from slurmswift.app.facts import newest_checkpoint
+from slurmswift.checkpoints import find_resume_point
 from slurmswift.domain import policy
 from slurmswift.domain.lifecycle import TERMINAL, RunStatus
 from slurmswift.domain.plan import Plan
@@ -20,7 +19,8 @@ def run_status(entry: IndexEntry) -> dict[str, object]:
     run = RunDirectory(entry.run_dir)
     state = run.read_state()
     plan = run.read_plan()
-    newest = newest_checkpoint(Path(plan.checkpoint_directory))
+    point = find_resume_point(plan.checkpoint_directory)
+    newest = point.checkpoint
     last = state.ends[-1] if state.ends else None
     return {
         "run_id": state.run_id,
@@ -33,6 +33,10 @@ def run_status(entry: IndexEntry) -> dict[str, object]:
         "attempt": max((a.number for a in run.attempts()), default=0),
         "restarts": state.restarts,
         "checkpoint": {"path": newest.path, "step": newest.step} if newest else None,
+        "passed_over": [
+            {"path": item.path, "why": "; ".join(map(str, item.problems))}
+            for item in point.passed_over
+        ],
         "diagnosis": None if last is None or last.decision == "finish" else _diagnosis(last),
         "reason": state.reason,
         "next": what_next(state, plan, stopping=run.stop_requested()),

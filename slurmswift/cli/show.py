@@ -102,7 +102,10 @@ def _print_full(body: Mapping[str, object]) -> None:
     if isinstance(checkpoint, dict):
         output.say(f"checkpoint step {checkpoint['step']}: {checkpoint['path']}")
     else:
-        output.say("checkpoint none yet")
+        output.say(f"checkpoint {'none whole' if body['passed_over'] else 'none yet'}")
+    passed_over = body["passed_over"]
+    for item in passed_over if isinstance(passed_over, list) else []:
+        output.say(f"           not whole: {item['path']}: {item['why']}")
     diagnosis = body["diagnosis"]
     if isinstance(diagnosis, dict):
         _print_diagnosis("last end  ", diagnosis)

@@ -22,7 +22,7 @@ def show_check(
         output.say_json({"problems": problems, "forecast": checked.forecast})
     else:
         for problem in checked.problems:
-            output.say(f"{problem.severity}: {problem}")
+            output.say(str(problem))
         output.say(_summary(checked))
     return int(ExitStatus.INPUT if checked.failed else ExitStatus.OK)
 

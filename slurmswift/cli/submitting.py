@@ -91,4 +91,4 @@ def render_recipe(
 
 def _warn_all(warnings: Iterable[Problem]) -> None:
     for warning in warnings:
-        output.warn(f"warning: {warning}")
+        output.warn(str(warning))

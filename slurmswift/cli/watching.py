@@ -90,6 +90,8 @@ def watch_until_over(tools: Tools, run_id: str) -> int:
 def wait_until_over(tools: Tools, wanted: str, interval: float, *, as_json: bool) -> int:
     """Look at the run's state until it is over; somebody else watches."""
     entry = find_run(tools.state, wanted)
+    if read_state(entry).status not in AT_REST and Lease(tools.state.path).holder() is None:
+        output.warn("nobody is watching: run `slurmswift watch`, or this waits for the next pass")
     while read_state(entry).status not in AT_REST:
         tools.sleep(interval)
     return _tell_end(entry, as_json=as_json)
