@@ -39,7 +39,7 @@ def submit_epoch(chronicle: Chronicle, tools: Tools, exclude: tuple[str, ...], n
     """
     run = chronicle.run
     epoch = run.claim_epoch()
-    intent = Intent("submit", epoch, None, exclude, hold=False, at=now)
+    intent = Intent("submit", epoch, None, exclude, hold=False, at=tools.now())
     chronicle.note("intent", now, act="submit", epoch=epoch, exclude=list(exclude))
     chronicle.save(
         replace(chronicle.state, epoch=epoch, job_id=None, restart_count=0, intent=intent)
@@ -62,6 +62,13 @@ def submit_epoch(chronicle: Chronicle, tools: Tools, exclude: tuple[str, ...], n
 
 def _submitted(chronicle: Chronicle, job_id: str, last_attempt: int, now: float) -> None:
     epoch = chronicle.state.epoch
+    present = chronicle.run.read_grant()
+    if present is not None and present.epoch > epoch:
+        # sbatch took so long that a watcher, or a person, went on: theirs is the run now.
+        chronicle.note("passed", now, epoch=epoch, job_id=job_id, granted=present.epoch)
+        raise SlurmUnavailableError(
+            f"job {job_id} came too late: {present.by} has submitted the run again meanwhile"
+        )
     chronicle.grant(epoch=epoch, job_id=job_id, last_attempt=last_attempt, at=now)
     chronicle.note("submitted", now, epoch=epoch, job_id=job_id)
     chronicle.save(replace(chronicle.state, job_id=job_id, intent=None, not_before=None))

@@ -81,14 +81,14 @@ class Site:
     def tools(self) -> Tools:
         """The same world from within this process, for the passes after a crash."""
         return Tools(
-            slurm=Slurm(self._call),
+            slurm=Slurm(self.call),
             state=self.state,
             environ=self.environment,
             now=self.world.now,
             sleep=sleeper(self.world),
         )
 
-    def _call(
+    def call(
         self,
         argv: Sequence[str],
         *,

@@ -6,11 +6,18 @@ The job of a submission in doubt is told by its epoch, which stands in its comma
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from slurmswift.app.submit import Request, submit
 from slurmswift.domain.lifecycle import RunStatus
+from slurmswift.errors import SlurmUnavailableError
+from slurmswift.slurm.client import Slurm
+from slurmswift.slurm.runner import CommandResult
 from tests.support.crash_site import PEER_LOST, Site
 from tests.support.crash_stories import PATIENCE, trains_once
 from tests.support.fake_slurm.world import MIN_JOB_AGE, START, Row, World
@@ -231,3 +238,24 @@ def test_a_refusal_takes_the_run_back(site: Site) -> None:
     assert site.command("submit", str(site.recipe)).status == 4
     assert not site.entries()
     assert not list((site.folder / "runs").iterdir())
+
+
+def test_sbatch_takes_longer_than_anybody_waits_for(site: Site) -> None:
+    """A watcher goes on meanwhile. The late answer changes nothing any more."""
+    tools = site.tools()
+
+    def slow(argv: Sequence[str], **named: Any) -> CommandResult:
+        if argv[0] == "sbatch":
+            site.let_pass(PATIENCE)
+            site.pass_once()
+            site.start_waiting()
+        return site.call(argv, **named)
+
+    with pytest.raises(SlurmUnavailableError, match="too late"):
+        submit(Request(site.recipe), replace(tools, slurm=Slurm(slow)))
+    site.go_on(10, 10)
+    _assert_fine(site)
+    assert [(job.arguments, job.row.state) for job in site.jobs()] == [
+        (["2"], "RUNNING"),
+        (["1"], "COMPLETED"),
+    ]
