@@ -146,8 +146,8 @@ def test_a_node_that_does_not_answer(watched: Cli, devcluster: DevCluster) -> No
     body = run.wait_until_over(300)
 
     assert body["status"] == "COMPLETED", run.story()
-    # Slurm may find it out first, and takes the job away before anything is written.
+    assert BAD not in record(run, -1, "start.json")["nodes"], run.story()
+    # Slurm may find it out first: it takes the job away, off the node, before anything is written.
     if (run.attempts()[0] / "preflight.json").exists():
         assert record(run, 0, "preflight.json")["nodes_silent"] == [BAD]
-    assert run.why()[0]["diagnosis"]["node"] == BAD, run.story()
-    assert BAD not in record(run, -1, "start.json")["nodes"]
+        assert run.why()[0]["diagnosis"]["node"] == BAD, run.story()
