@@ -46,14 +46,16 @@ class Site:
     overlaps: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.world = WorldFile(self.folder / "world")
+        self.recipe = self.folder / "recipe.yaml"
+        self.state = StateFolder(self.folder / "state")
+        if self.recipe.exists():
+            return  # a site that was put back
         for name in ("bin", "world", "logs", "home"):
             (self.folder / name).mkdir()
-        self.world = WorldFile(self.folder / "world")
         self.world.create()
         install(self.folder / "bin", self.world)
-        self.recipe = self.folder / "recipe.yaml"
         self.recipe.write_text(RECIPE)
-        self.state = StateFolder(self.folder / "state")
 
     @property
     def environment(self) -> dict[str, str]:

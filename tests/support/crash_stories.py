@@ -113,14 +113,9 @@ def _failed_and_purged(site: Site) -> None:
 
 
 def _requeued_and_held(site: Site) -> None:
-    """A watcher died between requeuehold and release."""
+    """A watcher was cut off between requeuehold and release."""
     _failed_by_a_node(site)
-
-    def cut(world: World) -> None:
-        world.faults.append(["squeue", "fine"])  # the look
-        world.faults.append(["squeue", "away"])  # is it pending yet?
-
-    _change(site, cut)
+    _change(site, lambda world: world.faults.append(["scontrol update", "away"]))
     site.pass_once()
     (job,) = site.alive()
     assert job.held

@@ -36,7 +36,7 @@ def respond(world: World, argv: Sequence[str]) -> Answer:
     program, *arguments = argv
     world.calls.append(" ".join(argv))
     _let_the_late_in(world)
-    fault = world.fault(program)
+    fault = world.fault(" ".join(argv))
     if fault == "garbage":
         return 0, "<html>Gateway Time-out</html>\n", ""
     if fault == "away":

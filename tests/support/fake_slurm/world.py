@@ -58,7 +58,7 @@ class World:
     now: float = START
     next_id: int = 1
     jobs: list[Job] = field(default_factory=list)
-    faults: list[list[str]] = field(default_factory=list)  # (program, fault), each used up once
+    faults: list[list[str]] = field(default_factory=list)  # (beginning of a call, fault)
     late: list[list[Any]] = field(default_factory=list)  # (from when, script, arguments, exclude)
     calls: list[str] = field(default_factory=list)
 
@@ -90,10 +90,10 @@ class World:
         job.restarts += 1
         job.held = hold
 
-    def fault(self, program: str) -> str:
+    def fault(self, call: str) -> str:
         """What goes wrong with this call; used up by it, unless it is for good (a `*`)."""
         for fault in self.faults:
-            if fault[0] == program:
+            if call.startswith(f"{fault[0]} "):
                 if not fault[1].endswith("*"):
                     self.faults.remove(fault)
                 return fault[1].rstrip("*")
