@@ -126,6 +126,13 @@ class TestTheGate:
 
         assert "the run was stopped" in self.closed(script)
 
+    def test_a_run_that_finished_and_was_started_again_by_somebody(self, script: JobScript) -> None:
+        run(script, "exit 0")
+        status, said = run(script, "exit 0", job_id=8)
+
+        assert (status, script.attempts()) == (0, ["001-7"])
+        assert "the run is complete: attempts/001-7/exit.json" in said
+
     @pytest.mark.parametrize("word", ["COMPLETED", "FAILED", "CANCELLED", "HELD"])
     def test_a_run_at_rest(self, script: JobScript, word: str) -> None:
         body = {"schema": 1, "run_id": "x", "status": word, "name": '"status": "RUNNING"'}
@@ -183,9 +190,9 @@ def test_the_granted_job_may_start_again_after_a_requeue(script: JobScript) -> N
     grant_to(script.run_dir, epoch=1, job_id="7", last_attempt=2)
     run(script, "exit 1")
     (script.run_dir / "slurm-7.out").write_text("x" * 10)
-    environment = {"TRAINING": "exit 0", "SLURM_RESTART_COUNT": "1"}
+    environment = {"TRAINING": "exit 1", "SLURM_RESTART_COUNT": "1"}
 
-    assert script.run("1", environment=environment)[0] == 0
+    assert script.run("1", environment=environment)[0] == 1
     assert script.attempts() == ["001-7", "002-7"]
     start = script.record("002-7", "start.json")
     assert (start["restart_count"], start["attempt"]) == (1, 2)
@@ -320,11 +327,11 @@ class TestByHand:
     def test_it_takes_the_next_epoch_and_the_grant(self, script: JobScript) -> None:
         for epoch in (1, 2):
             (script.run_dir / "claims" / f"EPOCH-{epoch:04d}").mkdir()
-        status, _ = self.by_hand(script)
+        status, _ = script.run(job_id=9, environment={"TRAINING": "exit 4"})
         text = (script.run_dir / "grant.json").read_text()
         grant = Grant.parse(json.loads(text), "grant.json")
 
-        assert status == 0
+        assert status == 4
         assert (grant.epoch, grant.job_id, grant.by) == (3, "9", "by hand")
         assert grant.last_attempt == 1
         assert (script.run_dir / "claims" / "EPOCH-0003").is_dir()
@@ -354,8 +361,17 @@ class TestByHand:
         assert (script.run_dir / "grant.json").read_text() == before
         assert job.returncode == 0
         assert script.attempts() == ["001-7"]
-        # It is over now, with every record: no waiting.
-        assert self.by_hand(script)[0] == 0
+        # It is over now, with every record, and it finished: nothing is left to train.
+        assert "the run is complete" in self.by_hand(script)[1]
+
+    def test_a_restart_of_its_job_keeps_the_epoch_and_the_bound(self, script: JobScript) -> None:
+        failing = {"TRAINING": "exit 3"}
+        assert script.run(job_id=9, environment=failing)[0] == 3
+        again = {**failing, "SLURM_RESTART_COUNT": "1"}
+        status, said = script.run(job_id=9, environment=again)
+
+        assert (status, script.attempts()) == (0, ["001-9"])
+        assert "1 attempts may start under this grant" in said
 
     def test_a_stopped_run_stays_stopped(self, script: JobScript) -> None:
         (script.run_dir / "stop").touch()
