@@ -108,7 +108,7 @@ def test_a_node_that_never_answers_the_launch_is_named(
     ended = until_recorded(script, f"001-{job}")
 
     assert ended["status"] != 0
-    assert (ended["nodes_silent"], ended["cause_hint"]) == (["node02"], "node-lost")
+    assert (ended["nodes_silent"], ended["cause_hint"]) == (["node02"], "preflight")
 
 
 def test_an_agent_that_dies_ends_the_attempt_on_the_other_nodes(
