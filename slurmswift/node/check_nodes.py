@@ -29,6 +29,7 @@ DEADLINE_SECONDS = TORCH_SECONDS + 30.0
 CLOCK_SECONDS = 5.0
 _SRUN_END_SECONDS = 10.0
 _PORT_TRIES = 3
+_PIECE_FIELDS = 5  # word, node, number, how many, part
 
 Answers = Dict[str, Tuple[Fields, ...]]
 
@@ -181,9 +182,12 @@ def gather(command: List[str], nodes: Sequence[str], word: str, *, seconds: floa
     # Slurm's TERM to the job: nothing here is worth waiting for.
     signal.signal(signal.SIGTERM, lambda *_: _give_up(step))
 
+    together = Pieces(word)
+
     def read() -> None:
         for line in step.stdout or ():
-            found = parse_answer(line, word)
+            whole = together.add(line)
+            found = None if whole is None else parse_answer(whole, word)
             if found is not None:
                 answers[found[0]] = found[1]
 
@@ -198,6 +202,28 @@ def gather(command: List[str], nodes: Sequence[str], word: str, *, seconds: floa
     except subprocess.TimeoutExpired:
         step.terminate()
     return {node: answers[node] for node in nodes if node in answers}
+
+
+class Pieces:
+    """Puts the lines of ``preflight.pieces`` together again, whatever comes between them."""
+
+    def __init__(self, word: str) -> None:
+        self._word = word
+        self._parts: Dict[str, Dict[int, str]] = {}
+
+    def add(self, line: str) -> Optional[str]:
+        """Return the answer that this line completes; a line that is no piece stands for itself."""
+        fields = line.rstrip("\r\n").split(" ", 4)
+        if len(fields) != _PIECE_FIELDS or fields[0] != self._word:
+            return line
+        node, number, count = fields[1:4]
+        if not (number.isdigit() and count.isdigit()):
+            return None
+        parts = self._parts.setdefault(node, {})
+        parts[int(number)] = fields[4]
+        if len(parts) < int(count):
+            return None
+        return "".join(part for _, part in sorted(self._parts.pop(node).items()))
 
 
 def parse_answer(line: str, word: str) -> Optional[Tuple[str, Tuple[Fields, ...]]]:

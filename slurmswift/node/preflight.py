@@ -1,4 +1,4 @@
-"""``preflight``: one node's answer to the checks, in one line on its output."""
+"""``preflight``: one node's answer to the checks, on its output."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from typing import Dict, List, Optional
 
 from slurmswift.domain.records import Rendezvous
 from slurmswift.node.checks import Found, Place, look_at_all
+
+# slurmstepd passes on at most 1024 bytes of a line at once (MAX_MSG_LEN, 22.05 to 26.05); the rest
+# of a longer one comes mixed with what other nodes say in the same moment.
+PIECE_LENGTH = 800
 
 # Starts node.pyz on a node that may not have it: then that is the answer. Its arguments are
 # node.pyz, the word, and the rest for node.pyz.
@@ -42,9 +46,16 @@ def preflight(arguments: List[str]) -> int:
         meeting=Rendezvous(meeting_node, address, int(port)),
         environment=os.environ,
     )
-    sys.stdout.write(answer_line(place, look_at_all(place)) + "\n")
+    answer = answer_line(place, look_at_all(place))
+    sys.stdout.write("".join(f"{piece}\n" for piece in pieces(answer, place.word, node)))
     sys.stdout.flush()
     os._exit(0)
+
+
+def pieces(answer: str, word: str, node: str) -> List[str]:
+    """Return an answer in lines that arrive whole: ``WORD NODE NUMBER OF-HOW-MANY part``."""
+    parts = [answer[at : at + PIECE_LENGTH] for at in range(0, len(answer), PIECE_LENGTH)]
+    return [f"{word} {node} {number} {len(parts)} {part}" for number, part in enumerate(parts)]
 
 
 def answer_line(place: Place, found: Dict[str, Found]) -> str:

@@ -13,10 +13,11 @@ import pytest
 from slurmswift.domain.preflight import CheckResult
 from slurmswift.domain.records import Fields, Rendezvous
 from slurmswift.node import checks
-from slurmswift.node.check_nodes import Answers, gather, judge, parse_answer
+from slurmswift.node.check_nodes import Answers, Pieces, gather, judge, parse_answer
 from slurmswift.node.checks import Check, Found, Place, look_at_all
 from slurmswift.node.meeting import Listener, NoMeetingError, call
 from slurmswift.node.ports import free_port
+from slurmswift.node.preflight import answer_line, pieces
 
 PORT = CheckResult("port", "n1", ok=True, value=1, limit=2, message="")
 
@@ -134,6 +135,23 @@ def test_what_a_site_prints_into_a_step_is_no_answer() -> None:
     assert parse_answer(line, "w0") == ("n1", ())
     for noise in ("Welcome to n1!", "[1, 2]", "7", line.replace("w0", "w1"), line[:-2]):
         assert parse_answer(noise, "w0") is None
+
+
+def test_answers_longer_than_slurm_passes_on_at_once_arrive_whole(tmp_path: Path) -> None:
+    """slurmstepd sends 1024 bytes of a line at most: two nodes' lines would come mixed."""
+    spot = place(tmp_path)
+    words = " ".join(f"word{number}" for number in range(400))
+    answer = answer_line(spot, {"a": Found(ok=True), "b": Found(ok=False, message=words)})
+    lines = {node: pieces(answer.replace("n1", node), "w0", node) for node in ("n1", "n2")}
+    mixed = [line for both in zip(lines["n1"], lines["n2"], strict=True) for line in both]
+    together = Pieces("w0")
+    whole = [together.add(f"{line}\n") for line in ["Welcome!", *mixed]]
+
+    assert all(len(line) < 1000 for line in mixed)
+    assert whole[0] == "Welcome!\n"
+    found = [parse_answer(text, "w0") for text in whole[1:] if text is not None]
+    assert [one[0] for one in found if one] == ["n1", "n2"]
+    assert all(one[1][1].get("message", str) == words for one in found if one)
 
 
 def test_nobody_waits_for_a_step_that_has_answered_and_hangs() -> None:
