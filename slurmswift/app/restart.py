@@ -49,13 +49,19 @@ def submit_epoch(chronicle: Chronicle, tools: Tools, exclude: tuple[str, ...], n
     environment = run.read_environment()
     if "SLURM_CONF" in tools.environ:
         environment["SLURM_CONF"] = tools.environ["SLURM_CONF"]
-    job_id = tools.slurm.submit(
-        str(run.script),
-        epoch,
-        exclude=hostlist.compress(exclude),
-        env=environment,
-        umask=run.read_umask(),
-    )
+    try:
+        job_id = tools.slurm.submit(
+            str(run.script),
+            epoch,
+            exclude=hostlist.compress(exclude),
+            env=environment,
+            umask=run.read_umask(),
+        )
+    except SlurmRefusedError as error:
+        # sbatch has more ways to fail than we know, and the job may be in all the same.
+        if _new_jobs(chronicle, tools.slurm.look(since=intent.at - CLOCKS_DIFFER_SECONDS)):
+            raise SlurmUnavailableError(f"{error}; yet Slurm shows the job") from error
+        raise
     _submitted(chronicle, job_id, last, tools.now())
     return job_id
 

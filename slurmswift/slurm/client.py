@@ -129,7 +129,8 @@ class Slurm:
         """One job as squeue shows it now, None where squeue does not show it."""
         result = self._run(commands.state_of_job(job_id), timeout=QUERY_SECONDS)
         rows = answers.parse_queue(result.stdout)
-        if not rows and result.returncode != 0 and "Invalid job id" not in result.stderr:
+        unknown = result.returncode != 0 and "Invalid job id" not in result.stderr
+        if not rows and (unknown or not answers.has_rows_or_nothing(result.stdout)):
             raise SlurmUnavailableError(str(result))
         return next((row for row in rows if row.job_id == job_id), None)
 

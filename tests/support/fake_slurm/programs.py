@@ -81,6 +81,8 @@ def _sbatch(world: World, arguments: list[str], fault: str) -> Answer:
     if fault == "lost":
         return 1, "", f"sbatch: error: {TIMED_OUT}\n"
     job = world.add(script, rest, exclude, job_name(script))
+    if fault == "strange":  # in, and an error that nobody has heard of
+        return 1, "", "sbatch: error: Batch job submission failed: Strange error\n"
     if fault == "in":  # an error, although the job is in
         return 1, "", f"sbatch: error: {TIMED_OUT}\n"
     return 0, f"{job.job_id}\n", ""
