@@ -62,7 +62,14 @@ class Slurm:
 
     def cluster_name(self) -> str:
         """Return ClusterName; SlurmUnavailableError where slurmctld does not answer."""
-        result = self._query(commands.configuration())
+        result = self._run(commands.configuration(), timeout=QUERY_SECONDS)
+        if "Could not establish a configuration source" in result.stderr:
+            raise SlurmUnavailableError(
+                "this machine belongs to no Slurm cluster: run this on a login node"
+                " (bin/devcluster up makes a cluster to try things on)"
+            )
+        if result.returncode != 0:
+            raise SlurmUnavailableError(str(result))
         name = answers.parse_cluster_name(result.stdout)
         if name is None:
             raise SlurmUnavailableError(f"no ClusterName in the answer of {' '.join(result.argv)}")
