@@ -39,7 +39,7 @@ class Answering:
         *,
         timeout: float,
         env: Mapping[str, str] | None = None,
-        umask: int = -1,
+        umask: int = -1,  # noqa: ARG002 - a keyword of the protocol
     ) -> CommandResult:
         assert timeout > 0
         self.asked.append(tuple(argv))
