@@ -367,9 +367,10 @@ rank, out = os.environ["RANK"], os.environ["OUT"]
 if rank == "0":
     open(out + "/importing", "w").close()
     while not os.path.exists(out + "/imported"): time.sleep(0.02)
-    signal.signal(signal.SIGUSR2, lambda *_: open(out + "/asked0", "a").write("x"))
-    if not os.fork(): time.sleep(60)  # a data loader's worker, which has the handler too
-open(out + "/ready" + rank, "w").close()
+    name = out + ("/asked0" if os.fork() else "/asked-worker")
+    signal.signal(signal.SIGUSR2, lambda *_: open(name, "a").write("x"))
+    if name.endswith("worker"): time.sleep(60)
+open(out + "/ready" + rank, "w")
 while not os.path.exists(out + "/end"): time.sleep(0.02)
 os._exit(0)
 """
@@ -387,8 +388,7 @@ def test_a_request_to_save_reaches_the_topmost_process_of_each_rank_that_hears_i
 ) -> None:
     """Also one that is still importing; a rank without a handler would be ended by the signal."""
     agent = start(f'exec "$SLURMSWIFT_PYTHON" -c {shlex.quote(ASKING)}')
-    for name in ("importing", "ready1"):
-        wait_for(agent.output(name).exists)
+    wait_for(lambda: agent.output("importing").exists() and agent.output("ready1").exists())
     (agent.attempt.path / "save-request").touch()
     time.sleep(0.5)
     agent.output("imported").touch()
@@ -397,3 +397,4 @@ def test_a_request_to_save_reaches_the_topmost_process_of_each_rank_that_hears_i
 
     assert agent.ends() == 0, agent.said
     assert agent.output("asked0").read_text() == "x"
+    assert not agent.output("asked-worker").exists()
