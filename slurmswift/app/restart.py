@@ -116,10 +116,10 @@ def _new_jobs(chronicle: Chronicle, look: Look) -> tuple[str, ...]:
     would wait for a job that never trains.
     """
     state = chronicle.state
+    known = {None, *(end.job_id for end in state.ends)}
     grant = chronicle.run.read_grant()
-    if grant is not None and grant.epoch == state.epoch and grant.job_id is not None:
-        return (grant.job_id,)  # sbatch answered; what came after that was lost
-    known = {end.job_id for end in state.ends}
+    if grant is not None and grant.epoch == state.epoch and grant.job_id not in known:
+        return (str(grant.job_id),)  # sbatch answered; what came after that was lost
     since = state.intent.at if state.intent else state.submitted_at
     since_text = slurm_time(since - CLOCKS_DIFFER_SECONDS)
     named = jobs_of_epoch(look, state.run_id, state.epoch, since_text)
