@@ -197,7 +197,9 @@ class TestInAScript:
         assert found == [f"rank-{rank}.log" for rank in range(4)]
 
     def test_the_agent_sees_how_each_rank_ended(self, tmp_path: Path) -> None:
-        program = "sleep 1.5; ((RANK != 3)) || kill -9 $$; ((RANK < 2)) || exec sleep 60; sleep 2\n"
+        program = (
+            "sleep 1.5; ((RANK != 3)) || kill -9 $$; ((RANK < 2)) || exec sleep 60.25; sleep 2\n"
+        )
         script = self.make(tmp_path, "srun", program)
         status, _ = script.run("1")
 
@@ -206,9 +208,9 @@ class TestInAScript:
         assert (record.launcher.status, record.launcher.signal) == (137, None)
         ends = {rank.rank: (rank.status, rank.signal) for rank in record.ranks}
         assert ends == {2: (None, 15), 3: (None, 9)}
-        # Killed is not gone: the kernel takes its moment.
+        # This test's own, known by its number; and killed is not gone: the kernel takes its moment.
         deadline = time.monotonic() + 10
-        while any("sleep" in read(process.pid) for process in descendants(os.getpid())):
+        while any("sleep 60.25" in read(process.pid) for process in descendants(os.getpid())):
             assert time.monotonic() < deadline
             time.sleep(0.1)
 
