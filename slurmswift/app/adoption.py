@@ -82,15 +82,20 @@ def _conclude(
 
 
 def _with_lost_nodes(story: AttemptStory, slurm: Slurm) -> AttemptStory:
-    """Where the attempt itself tells nothing: a node that Slurm cannot reach is the reason."""
-    if story.start is None or not story.start.nodes or story.diagnosis.cause != "unexplained":
+    """Where the attempt itself names no node: one that Slurm cannot reach is the reason."""
+    told = story.diagnosis
+    vague = told.node is None and told.cause in ("unexplained", "sched-launch-failure")
+    if story.start is None or not story.start.nodes or not vague:
         return story
     lost = slurm.lost_nodes(hostlist.compress(story.start.nodes))
     if not lost:
         return story
     words = {f"sinfo --nodes={node}": state for node, state in lost.items()}
-    diagnosis = node_failure(tuple(lost), words, rule="slurm-lost-the-node")
-    return replace(story, diagnosis=diagnosis)
+    failure = node_failure(tuple(lost), words, rule="slurm-lost-the-node")
+    if told.cause == "sched-launch-failure":
+        evidence = (*told.evidence, *failure.evidence)
+        failure = replace(told, node=failure.node, evidence=evidence, transient=True)
+    return replace(story, diagnosis=failure)
 
 
 def _rows_of(look: Look, state: RunState) -> list[AccountRow]:
