@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster.slurmswift_cli import Cli
 from tests.support.devcluster import DevCluster, eventually
 
 
@@ -26,6 +27,22 @@ def running_devcluster() -> DevCluster:
 def devcluster(running_devcluster: DevCluster) -> Iterator[DevCluster]:
     yield running_devcluster
     make_whole(running_devcluster)
+
+
+@pytest.fixture
+def cli(tmp_path: Path, devcluster: DevCluster) -> Cli:
+    """A user of the cluster, which is made whole again after the test."""
+    runs = devcluster.shared / tmp_path.name / "runs"
+    return Cli(tmp_path / "state", runs, devcluster.root / "etc" / "profile.yaml")
+
+
+@pytest.fixture
+def watched(cli: Cli) -> Iterator[Cli]:
+    """The same user, with a watcher at work."""
+    watcher = cli.watcher()
+    yield cli
+    watcher.terminate()
+    watcher.wait(60)
 
 
 def make_whole(cluster: DevCluster) -> None:

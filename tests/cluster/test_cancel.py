@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -29,12 +28,6 @@ exit 1
 """
 RUNS = "#!/bin/bash\nsleep 300\n"
 STUBBORN = "#!/bin/bash\ntrap '' TERM\nfor i in {1..300}; do sleep 1; done\n"
-
-
-@pytest.fixture
-def cli(tmp_path: Path, devcluster: DevCluster) -> Cli:
-    runs = devcluster.shared / tmp_path.name / "runs"
-    return Cli(tmp_path / "state", runs, devcluster.root / "etc" / "profile.yaml")
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,21 +16,6 @@ pytestmark = pytest.mark.cluster
 
 # No checkpoint but those that it is asked for: where a resume starts tells who asked.
 UNSAVED = ("launch.arguments.save_steps=1000", "launch.arguments.step_seconds=0.5")
-
-
-@pytest.fixture
-def cli(tmp_path: Path, devcluster: DevCluster) -> Cli:
-    """A user of the cluster, which is made whole again after the test."""
-    runs = devcluster.shared / tmp_path.name / "runs"
-    return Cli(tmp_path / "state", runs, devcluster.root / "etc" / "profile.yaml")
-
-
-@pytest.fixture
-def watched(cli: Cli) -> Iterator[Cli]:
-    watcher = cli.watcher()
-    yield cli
-    watcher.terminate()
-    watcher.wait(60)
 
 
 def record(run: Run, attempt: int, name: str) -> Any:

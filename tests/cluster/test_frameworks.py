@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,17 +18,6 @@ FRAMEWORKS = {
 }
 LONG = ("launch.arguments.max_steps=40", "launch.arguments.step_seconds=0.4")
 SHORT = ("launch.arguments.max_steps=8", "launch.arguments.step_seconds=0")
-
-
-@pytest.fixture
-def watched(tmp_path: Path, devcluster: DevCluster) -> Iterator[Cli]:
-    """A user of the cluster with a watcher at work."""
-    runs = devcluster.shared / tmp_path.name / "runs"
-    cli = Cli(tmp_path / "state", runs, devcluster.root / "etc" / "profile.yaml")
-    watcher = cli.watcher()
-    yield cli
-    watcher.terminate()
-    watcher.wait(60)
 
 
 def nodes_of(run: Run, attempt: int) -> list[str]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from tests.cluster.slurmswift_cli import Cli, Run
@@ -13,16 +10,6 @@ from tests.support.devcluster import DevCluster
 pytestmark = pytest.mark.cluster
 
 LONG = ("launch.arguments.max_steps=60", "launch.arguments.step_seconds=0.5")
-
-
-@pytest.fixture
-def watched(tmp_path: Path, devcluster: DevCluster) -> Iterator[Cli]:
-    runs = devcluster.shared / tmp_path.name / "runs"
-    cli = Cli(tmp_path / "state", runs, devcluster.root / "etc" / "profile.yaml")
-    watcher = cli.watcher()
-    yield cli
-    watcher.terminate()
-    watcher.wait(60)
 
 
 @pytest.mark.parametrize(("fault", "position"), [("kill", 1), ("kill", 0), ("cut", 1), ("cut", 0)])

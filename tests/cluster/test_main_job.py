@@ -7,7 +7,6 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,21 +19,6 @@ pytestmark = pytest.mark.cluster
 # A run that trains for about 20 s after its start, and one that is over at once.
 LONG = ("launch.arguments.max_steps=60", "launch.arguments.step_seconds=0.4")
 SHORT = ("launch.arguments.max_steps=8", "launch.arguments.step_seconds=0")
-
-
-@pytest.fixture
-def cli(tmp_path: Path, devcluster: DevCluster) -> Cli:
-    """A user of the cluster, which is made whole again after the test."""
-    runs = devcluster.shared / tmp_path.name / "runs"
-    return Cli(tmp_path / "state", runs, devcluster.root / "etc" / "profile.yaml")
-
-
-@pytest.fixture
-def watched(cli: Cli) -> Iterator[Cli]:
-    watcher = cli.watcher()
-    yield cli
-    watcher.terminate()
-    watcher.wait(60)
 
 
 def test_undisturbed_it_completes(watched: Cli) -> None:

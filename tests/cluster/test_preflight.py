@@ -34,14 +34,6 @@ def cli(tmp_path: Path, devcluster: DevCluster) -> Cli:
 
 
 @pytest.fixture
-def watched(cli: Cli) -> Iterator[Cli]:
-    watcher = cli.watcher()
-    yield cli
-    watcher.terminate()
-    watcher.wait(60)
-
-
-@pytest.fixture
 def on_bad(devcluster: DevCluster) -> Iterator[Callable[[str, str], None]]:
     """Runs a shell line on the bad node now, and another one that undoes it after the test."""
     with ExitStack() as undone:
