@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Dict, Tuple
 
+_PROBLEMS_IN_A_LINE = 5
+
 
 class State(Enum):
     """Whether a training may go on from a checkpoint. Only COMPLETE says yes."""
@@ -13,6 +15,7 @@ class State(Enum):
     COMPLETE = "complete"
     INCOMPLETE = "incomplete"  # something is not there: the save did not finish, or saved less
     CORRUPT = "corrupt"  # something is there and is damaged
+    WRITING = "being written"  # incomplete, and its files changed a moment ago
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One checkpoint directory, judged."""
+    """One checkpoint, judged."""
 
     path: str
     step: int
@@ -37,6 +40,9 @@ class Checkpoint:
     state: State
     problems: Tuple[str, ...]
     max_steps: int = 0  # where the training is to end; 0 where the checkpoint does not say
+    unfit: str = ""  # why a whole one is not gone on from: in quarantine, another world size
+    changed: float = 0.0  # its newest file's mtime, by the file server's clock; 0: not looked up
+    bytes: int = -1  # -1: not added up
 
     @property
     def finished(self) -> bool:
@@ -47,6 +53,22 @@ class Checkpoint:
     def whole(self) -> bool:
         return self.state is State.COMPLETE
 
+    @property
+    def usable(self) -> bool:
+        """A resume may start from it. A finished one is never resumed, whoever it fits."""
+        return self.whole and (self.finished or not self.unfit)
+
+    @property
+    def why_not(self) -> str:
+        """One line on why no resume starts from it; empty where one may."""
+        if self.usable:
+            return ""
+        if self.whole:
+            return f"not used: {self.unfit}"
+        shown = "; ".join(self.problems[:_PROBLEMS_IN_A_LINE])
+        more = len(self.problems) - _PROBLEMS_IN_A_LINE
+        return f"{self.state.value}: {shown}" + (f"; and {more} more" if more > 0 else "")
+
     def to_json(self) -> Dict[str, object]:
         return {
             "path": self.path,
@@ -55,4 +77,5 @@ class Checkpoint:
             "state": self.state.value,
             "problems": list(self.problems),
             "finished": self.finished,
+            "unfit": self.unfit,
         }

@@ -12,7 +12,7 @@ from slurmswift.checkpoints.contents import DamagedError, opened
 _MAX_BYTES = 512 << 20
 
 
-def check_json_file(path: Path) -> None:
+def check_json_file(path: Path, *, deep: bool = False) -> None:  # noqa: ARG001
     """Raise DamagedError unless the file is JSON."""
     _load(path)
 

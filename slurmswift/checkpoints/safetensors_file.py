@@ -13,7 +13,7 @@ from slurmswift.checkpoints.contents import DamagedError, opened
 _MAX_HEADER_BYTES = 100_000_000
 
 
-def check_safetensors_file(path: Path) -> None:
+def check_safetensors_file(path: Path, *, deep: bool = False) -> None:  # noqa: ARG001
     """Raise DamagedError unless the file is exactly as long as its header says.
 
     The format has no checksum: a change in the middle cannot be seen.

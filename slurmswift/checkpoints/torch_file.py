@@ -37,7 +37,7 @@ class _Directory:
     limit: int
 
 
-def check_torch_file(path: Path) -> None:
+def check_torch_file(path: Path, *, deep: bool = False) -> None:  # noqa: ARG001
     """Raise DamagedError unless the file is as torch.save leaves it.
 
     The format before torch 1.6 is one long pickle without a length: it can only be accepted.

@@ -67,6 +67,7 @@ def test_what_torch_wrote_is_whole(checkpoint: Path) -> None:
         "state": "complete",
         "problems": [],
         "finished": False,
+        "unfit": "",
     }
 
 

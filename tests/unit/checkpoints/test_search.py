@@ -248,5 +248,5 @@ def test_deepspeed_keeps_weights_and_optimizer_one_folder_below(tmp_path: Path) 
 
 
 def test_judging_what_is_not_named_checkpoint_n_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="not named checkpoint-N"):
+    with pytest.raises(ValueError, match="not a checkpoint by its name"):
         judge(tmp_path)
