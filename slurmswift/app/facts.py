@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,11 +10,8 @@ from slurmswift.domain.diagnosis import AttemptFacts, Diagnosis, LogText, diagno
 from slurmswift.domain.phase import Over
 from slurmswift.domain.records import ExitRecord, StartRecord
 from slurmswift.domain.run import KnownCheckpoint
+from slurmswift.files.log_bytes import read_log
 from slurmswift.files.run_directory import AttemptDirectory, RunDirectory
-
-# A log larger than twice this is read at both ends: the first error stands near the last good
-# step, the scheduler's own words at the very end.
-LOG_END_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,25 +40,38 @@ def attempt_story(run: RunDirectory, job_id: str, restart_count: int, over: Over
     """Read the records and logs of one attempt, and name the first cause of its end."""
     directory = run.attempt_of(job_id, restart_count)
     start = directory.start() if directory else None
-    ended = directory.exit() if directory else None
-    nodes = directory.node_records() if directory else ()
-    ending = directory.ending() if directory else None
-    facts = AttemptFacts(
+    facts = attempt_facts(
+        directory,
         slurm_state="OUT_OF_MEMORY" if over.out_of_memory else over.state.value,
         exit_code=over.exit_code,
-        exit_record=ended,
-        node_records=nodes,
-        nodes=start.nodes if start else (),
-        ending_signal=ending.signal if ending else None,
-        preflight=directory.preflight() if directory else None,
-        left_no_attempt=directory is None,
     )
     diagnosis = diagnose(attempt_logs(run, directory, start, job_id), facts)
+    ended = facts.exit_record
     missing = [] if ended else ["exit.json"]
-    if start is not None:
-        reported = {record.node for record in nodes}
-        missing += [f"nodes/{node}.json" for node in start.nodes if node not in reported]
+    reported = {record.node for record in facts.node_records}
+    missing += [f"nodes/{node}.json" for node in facts.nodes if node not in reported]
     return AttemptStory(directory, start, ended, diagnosis, tuple(missing if directory else ()))
+
+
+def attempt_facts(
+    directory: AttemptDirectory | None,
+    *,
+    slurm_state: str | None,
+    exit_code: tuple[int, int] | None,
+) -> AttemptFacts:
+    """Return what is known of an attempt besides its logs: Slurm's word, and its own records."""
+    if directory is None:
+        return AttemptFacts(slurm_state, exit_code, left_no_attempt=True)
+    start, ending = directory.start(), directory.ending()
+    return AttemptFacts(
+        slurm_state=slurm_state,
+        exit_code=exit_code,
+        exit_record=directory.exit(),
+        node_records=directory.node_records(),
+        nodes=start.nodes if start else (),
+        ending_signal=ending.signal if ending else None,
+        preflight=directory.preflight(),
+    )
 
 
 def attempt_logs(
@@ -90,16 +98,6 @@ def newest_checkpoint(folder: Path) -> KnownCheckpoint | None:
 def _log_text(name: str, path: Path, offset: int) -> list[LogText]:
     """Read a log that a job wrote: a regular file only, bounded, and never through a link."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        return [LogText(name, read_log(path, offset=offset))]
     except OSError:
         return []
-    with os.fdopen(descriptor, "rb") as log:
-        status = os.fstat(log.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            return []
-        log.seek(min(offset, status.st_size))
-        head = log.read(LOG_END_BYTES)
-        if status.st_size - log.tell() > LOG_END_BYTES:
-            log.seek(-LOG_END_BYTES, os.SEEK_END)
-            log.readline()  # the rest of a line that was cut
-        return [LogText(name, head + log.read(LOG_END_BYTES))]

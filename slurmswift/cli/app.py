@@ -167,6 +167,30 @@ def logs(
 
 
 @app.command()
+def diagnose(
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="LOG|RUN|JOBID",
+            help="A log (also .gz), a folder of logs, - for standard input, a run, or a job's id.",
+        ),
+    ],
+    *,
+    state: Annotated[
+        str, typer.Option("--state", metavar="S", help="Slurm's word for the end, as sacct has it.")
+    ] = "",
+    exit_code: Annotated[
+        str, typer.Option("--exit-code", metavar="C", help="sacct's ExitCode: STATUS:SIGNAL.")
+    ] = "",
+    as_json: Json = False,
+) -> None:
+    """Name the first cause of a failure, who failed first, and what to do; of any job."""
+    from slurmswift.cli.show_diagnosis import show_diagnosis  # noqa: PLC0415 - all rules with it
+
+    show_diagnosis(make_tools(), what, state=state, exit_code=exit_code, as_json=as_json)
+
+
+@app.command()
 def stop(run: Run, *, as_json: Json = False) -> None:
     """Cancel a run for good: it is never resumed by itself."""
     from slurmswift.app.runs import find_run  # noqa: PLC0415
@@ -239,7 +263,6 @@ def adopt(
 
 # Commands of the design that later versions bring: refused by name, never "no such command".
 NOT_YET = [
-    "diagnose",
     "checkpoints",
     "preflight",
     "nodes",

@@ -66,11 +66,12 @@ def diagnose_text(
     data = text.encode("utf-8", errors="replace") if isinstance(text, str) else text
     return diagnose(
         (LogText(name, data),),
-        AttemptFacts(slurm_state=state, exit_code=_exit_code(exit_code)),
+        AttemptFacts(slurm_state=state, exit_code=exit_code_of(exit_code)),
     )
 
 
-def _exit_code(text: Optional[str]) -> Optional[Tuple[int, int]]:
+def exit_code_of(text: Optional[str]) -> Optional[Tuple[int, int]]:
+    """Read sacct's STATUS:SIGNAL, or a status alone; None for any other text."""
     status, _, signal = (text or "").strip().partition(":")
     if not status.isdigit() or not (signal or "0").isdigit():
         return None

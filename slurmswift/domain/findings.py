@@ -88,7 +88,20 @@ class _Raised:
 
 def find(logs: Sequence[LogText]) -> Tuple[Finding, ...]:
     """Return all findings of all logs, log by log, in the order of their lines."""
-    return tuple(found for index, log in enumerate(logs) for found in _find_in(Lines(log), index))
+    return tuple(
+        _of_owner(found, log)
+        for index, log in enumerate(logs)
+        for found in _find_in(Lines(log), index)
+    )
+
+
+def _of_owner(found: Finding, log: LogText) -> Finding:
+    """What the line does not say, the file's owner does."""
+    return replace(
+        found,
+        rank=log.rank if found.rank is None else found.rank,
+        node=log.node if found.node is None else found.node,
+    )
 
 
 def last_words(logs: Sequence[LogText]) -> Optional[Line]:

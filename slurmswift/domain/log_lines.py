@@ -16,10 +16,15 @@ _OUTER = ("task", "time")
 
 @dataclass(frozen=True)
 class LogText:
-    """One log file of one attempt: its name as shown to people, and this attempt's bytes of it."""
+    """One log file of one attempt: its name as shown to people, and this attempt's bytes of it.
+
+    ``rank`` and ``node`` where the file is one rank's or one node's own: its lines need not say.
+    """
 
     name: str
     data: bytes
+    rank: Optional[int] = None
+    node: Optional[str] = None
 
 
 @dataclass(frozen=True)

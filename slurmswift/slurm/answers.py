@@ -104,6 +104,15 @@ def parse_job_field(stdout: str, key: str) -> str | None:
     return match.group(1) if match else None
 
 
+def parse_job_path(stdout: str, key: str) -> str:
+    """Return a path of ``scontrol show job --oneliner``, blanks and all; "" where there is none.
+
+    The line is a list of KEY=VALUE between blanks: a path ends where the next key begins.
+    """
+    match = re.search(rf"(?:^|\s){re.escape(key)}=(/.*?)(?:\s+[A-Z]\w*=|\s*$)", stdout)
+    return match.group(1) if match else ""
+
+
 def parse_lost_nodes(stdout: str) -> dict[str, str]:
     """Return node -> state of those that are down or do not respond, from states_of_nodes."""
     found = {}

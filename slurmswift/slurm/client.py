@@ -54,6 +54,17 @@ class Act:
     words: str
 
 
+@dataclass(frozen=True, slots=True)
+class JobStory:
+    """How a job ended and where its log is; "" for what Slurm does not tell."""
+
+    job_id: str
+    state: str
+    exit_code: str
+    stdout: str
+    stderr: str
+
+
 class Slurm:
     """The Slurm that the commands on PATH (and SLURM_CONF) reach."""
 
@@ -140,6 +151,27 @@ class Slurm:
         if not rows and (unknown or not answers.has_rows_or_nothing(result.stdout)):
             raise SlurmUnavailableError(str(result))
         return next((row for row in rows if row.job_id == job_id), None)
+
+    def story(self, job_id: str) -> JobStory | None:
+        """How any job ended and where it wrote; None where Slurm knows no such job.
+
+        slurmctld tells the log's path, and forgets the job MinJobAge after its end; the accounting
+        of 22.05 remembers the end for good, and no path.
+        """
+        shown = self._run(commands.show_job(job_id), timeout=QUERY_SECONDS)
+        if shown.returncode == 0:
+            state = answers.parse_job_field(shown.stdout, "JobState") or ""
+            code = answers.parse_job_field(shown.stdout, "ExitCode") or ""
+            paths = (answers.parse_job_path(shown.stdout, key) for key in ("StdOut", "StdErr"))
+            return JobStory(job_id, state, code, *paths)
+        if _NO_ANSWER.search(shown.stderr):
+            raise SlurmUnavailableError(str(shown))
+        result = self._query(commands.end_of_job(job_id))
+        rows = [row for row in answers.parse_accounts(result.stdout) if row.job_id == job_id]
+        if not rows:
+            return None
+        last, ended = rows[-1], rows[-1].exit_code
+        return JobStory(job_id, last.state.value, f"{ended.status}:{ended.signal}", "", "")
 
     def excluded_nodes(self, job_id: str) -> str:
         result = self._query(commands.show_job(job_id))

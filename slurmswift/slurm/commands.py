@@ -56,6 +56,19 @@ def show_job(job_id: str) -> tuple[str, ...]:
     return ("scontrol", "show", "job", "--oneliner", job_id)
 
 
+def end_of_job(job_id: str) -> tuple[str, ...]:
+    """How one job ended, its newest attempt alone; no steps."""
+    return (
+        "sacct",
+        f"--jobs={job_id}",
+        "--allocations",
+        "--noheader",
+        "--parsable2",
+        f"--delimiter={DELIMITER}",
+        f"--format={','.join(ACCOUNT_FIELDS)}",
+    )
+
+
 def state_of_job(job_id: str) -> tuple[str, ...]:
     """One job, for the seconds between a requeue and the moment it is pending."""
     return ("squeue", f"--jobs={job_id}", *queue_of_user()[2:])

@@ -76,3 +76,19 @@ def test_one_field_of_a_job() -> None:
 def test_slurms_times_are_written_in_utc() -> None:
     assert commands.slurm_time(0.0) == "1970-01-01T00:00:00"
     assert commands.slurm_time(-5.0) == "1970-01-01T00:00:00"
+
+
+# scontrol show job --oneliner of 22.05, cut to its end: paths hold blanks, and no quotes mark them.
+JOB = (
+    "JobId=1 JobName=a.sh JobState=FAILED Reason=JobLaunchFailure ExitCode=0:53 Network=(null)"
+    " Command=/shared/my job/a.sh WorkDir=/shared/my job"
+    " StdErr=/shared/my job/log 1.txt StdIn=/dev/null"
+    " StdOut=/shared/my job/log 1.txt Power= \n"
+)
+
+
+def test_a_jobs_log_path_keeps_its_blanks() -> None:
+    assert answers.parse_job_path(JOB, "StdOut") == "/shared/my job/log 1.txt"
+    assert answers.parse_job_path(JOB, "StdErr") == "/shared/my job/log 1.txt"
+    assert answers.parse_job_path(JOB, "WorkDir") == "/shared/my job"
+    assert answers.parse_job_path(JOB, "Network") == ""
