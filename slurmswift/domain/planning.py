@@ -19,6 +19,7 @@ from slurmswift.domain.sbatch_values import OFF, SbatchPairs, fewest_nodes, gpus
 from slurmswift.domain.schema import Place, UnreadableError
 from slurmswift.domain.schema_values import one_line
 from slurmswift.domain.slurm_time import parse_slurm_time
+from slurmswift.domain.swift import SWIFT, with_added
 from slurmswift.errors import Problem, RecipeError
 
 BUILT_IN = "built-in"
@@ -90,7 +91,7 @@ def make_plan(
         template=_template(run, recipe),
         python=_python(run, recipe.launch.python or ""),
         command=_command(run, recipe.launch),
-        arguments=tuple(run.fill(word) for word in recipe.launch.arguments),
+        arguments=_arguments(run, recipe.launch),
         processes_per_node=_processes(recipe, tuple(asked.items())) or 1,
         interface=profile.interface or "",
         variables=_variables(run, recipe, profile),
@@ -204,6 +205,11 @@ def _command(run: Run, launch: Launch) -> Words:
     if launch.script is None:
         return words
     return (posixpath.normpath(posixpath.join(run.recipe_dir, words[0])), *words[1:])
+
+
+def _arguments(run: Run, launch: Launch) -> Words:
+    words = with_added(launch.arguments) if launch.framework == SWIFT else launch.arguments
+    return tuple(run.fill(word) for word in words)
 
 
 def _python(run: Run, python: str) -> str:

@@ -22,10 +22,11 @@ from slurmswift.domain.schema_values import (
     variable_name,
     whole_number,
 )
+from slurmswift.domain.swift import SWIFT, read_swift_command
 from slurmswift.domain.variables import Variables, read_variables
 
-FRAMEWORKS = ("torchrun", "srun", "command")
-LATER_FRAMEWORKS = ("swift", "megatron-swift", "accelerate", "deepspeed", "mpi")
+FRAMEWORKS = ("torchrun", "swift", "srun", "command")
+LATER_FRAMEWORKS = ("megatron-swift", "accelerate", "deepspeed", "mpi")
 ANY_PROGRAM = frozenset({"srun", "command"})  # what they start need not be Python
 ONE_A_NODE = frozenset({"command"})  # how many processes it starts is its own business
 FORMATS = ("auto",)
@@ -190,6 +191,8 @@ def _launch(recipe: Reader, problems: Problems, *, flag: Optional[str]) -> Launc
     framework = reader.read("framework", choice(FRAMEWORKS, LATER_FRAMEWORKS)) or ""
     if framework in ANY_PROGRAM:
         command = read_program(reader.table.get("command"), problems)
+    elif framework == SWIFT:
+        command = reader.read("command", read_swift_command) or ()
     else:
         command = reader.read("command", read_command) or ()
     return Launch(

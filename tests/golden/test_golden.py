@@ -25,6 +25,10 @@ RENDERS = [
     ),
     pytest.param("examples/srun-cpu/recipe.yaml", None, id="srun-cpu"),
     pytest.param("examples/command/recipe.yaml", None, id="command"),
+    *(
+        pytest.param(f"examples/ms-swift/{path.name}", None, id=f"ms-swift.{path.stem}")
+        for path in sorted((ROOT / "examples" / "ms-swift").glob("*.yaml"))
+    ),
     pytest.param("tests/golden/every-key.yaml", None, id="every-key"),
 ]
 
