@@ -20,6 +20,10 @@ _LAUNCHERS = ("torchrun-rank-failed", "torchrun-rank-killed", "torchrun-table")
 # Whoever reports these waited for somebody else: the reporter is not the culprit.
 _WAITED = ("nccl-watchdog", "gloo-timed-out", "socket-timeout", "rendezvous-clients-missing")
 
+# Causes that a node or Slurm has, and not one process.
+_NO_RANKS_OWN = ("hw-node", "sched-", "comm-", "config-port")
+_TOLD_FROM_OUTSIDE = ("srun: ", "NVRM: ")
+
 
 def attribute(case: Case, verdict: Verdict) -> Verdict:
     """Fill in the rank and node of a verdict as far as logs and records tell."""
@@ -142,8 +146,23 @@ def _rank_by_launcher(case: Case, finding: Finding) -> Optional[int]:
             return rank
     if _one_task_a_rank(case):
         exits = _first_exit(case)
-        return exits.task if exits is not None else None
+        if exits is not None:
+            return exits.task
+        return 0 if _spoke_alone(case, finding) else None
     return None
+
+
+def _spoke_alone(case: Case, finding: Finding) -> bool:
+    """Whether one process wrote the whole log: nothing in it names a rank, a task or a device."""
+    if finding.rule.role is not Role.ROOT or finding.cause.startswith(_NO_RANKS_OWN):
+        return False
+    if finding.line.host or any(word in finding.line.shown for word in _TOLD_FROM_OUTSIDE):
+        return False
+    named = any(
+        (found.rank, found.task, found.local_rank) != (None, None, None) or found.line.label
+        for found in case.findings
+    )
+    return not named and len({found.log for found in case.findings}) == 1
 
 
 def _first_exit(case: Case) -> Optional[Finding]:

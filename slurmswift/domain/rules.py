@@ -7,6 +7,7 @@ from typing import Dict, Tuple
 from slurmswift.domain.rule import Role, Rule
 from slurmswift.domain.rules_checkpoint import CHECKPOINT_RULES
 from slurmswift.domain.rules_connection import CONNECTION_RULES
+from slurmswift.domain.rules_data import DATA_RULES
 from slurmswift.domain.rules_launcher import LAUNCHER_RULES
 from slurmswift.domain.rules_machine import MACHINE_RULES
 from slurmswift.domain.rules_peer import PEER_RULES
@@ -19,6 +20,7 @@ RULES: Tuple[Rule, ...] = (
     *LAUNCHER_RULES,
     *MACHINE_RULES,
     *CHECKPOINT_RULES,
+    *DATA_RULES,
     *TRAINING_RULES,
     *CONNECTION_RULES,
     *PEER_RULES,
@@ -51,6 +53,15 @@ GATES: Tuple[bytes, ...] = (
     b"Assertion `",
     b"No space left",
     b"quota exceeded",
+    b"Cannot allocate",
+    b"ndpoint",
+    b"exit-on-missing",
+    b"BadZipFile",
+    b"access fault by",
+    b"stopping training",
+    b"retry count exceeded",
+    b"No route to host",
+    b"driver not loaded",
 )
 
 # Common words that matter beside one rule's message alone: looked for once that rule has matched.

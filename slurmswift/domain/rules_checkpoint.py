@@ -62,17 +62,25 @@ CHECKPOINT_RULES: Tuple[Rule, ...] = (
             "unexpected EOF",
             "storage has wrong byte size",
             "invalid header",
+            "Invalid magic number",
+            "BadZipFile",
+            "Unable to load weights",
+            "truncated file",
+            "InvalidOffset",
         ),
         (
             r"failed finding central directory|PytorchStreamReader failed",
             (
                 r"SafetensorError: .{0,60}(?:MetadataIncompleteBuffer|HeaderToo(?:Large|Small)|"
-                r"InvalidHeader\w*|"
+                r"InvalidHeader\w*|\w*InvalidOffset|"
                 r"invalid UTF-8 in header|incomplete metadata|invalid header|header too)"
             ),
             r"UnpicklingError: invalid load key",
             r"unexpected EOF, expected \d+ more bytes\. The file might be corrupted",
-            r"storage has wrong byte size",
+            r"storage has wrong byte size|Invalid magic number; corrupt file",
+            r"^(?:zipfile\.)?BadZipFile: ",
+            r"^OSError: Unable to load weights from pytorch checkpoint file for",
+            r"^OSError: Unable to (?:synchronously )?open file \(truncated file",
         ),
         "PyTorch caffe2/serialize/inline_container.cc, torch/serialization.py; safetensors 0.3 "
         "to 0.6",
@@ -110,16 +118,27 @@ CHECKPOINT_RULES: Tuple[Rule, ...] = (
         "ckpt-files-missing",
         Role.ROOT,
         "ckpt-missing-files",
-        ("valid checkpoint", "No such file or directory", "checkpoint", "zero_pp_rank"),
+        (
+            "valid checkpoint",
+            "No such file or directory",
+            "checkpoint",
+            "zero_pp_rank",
+            "Unable to find latest",
+        ),
         (
             r"Can't find a valid checkpoint at",
             (
                 r"^FileNotFoundError: .{0,300}(?:checkpoint-\d+|global_step_?\d+|iter_\d{5,}|"
                 r"trainer_state\.json|"
-                r"\.distcp|zero_pp_rank_\d+)"
+                r"\.distcp|zero_pp_rank_\d+|mp_rank_\d+|latest_checkpointed_iteration|"
+                r"rng_state|scheduler\.pt|optimizer\.pt)"
             ),
             r"[Tt]he following zero checkpoints? paths? (?:are|is) missing",
             r"^(?:\w+: )?Unable to find latest file at",
+            r"^ValueError: No valid checkpoint found in output directory",
+            r"exit-on-missing-checkpoint' set",
+            r"^OSError: Error no file named .{0,300}checkpoint-\d+",
+            r"^AssertionError: .{0,80}checkpoint.{0,200}(?:does not exist|doesn't exist|not found)",
         ),
         _HF + "; DeepSpeed runtime/engine.py; torch.distributed.checkpoint",
         (
@@ -158,12 +177,18 @@ CHECKPOINT_RULES: Tuple[Rule, ...] = (
             "size mismatch",
             "DP world size",
             "loaded state dict",
+            "from checkpoint",
+            "checkpoint state_dict",
+            "mismatch for loaded",
         ),
         (
             r"Weights only load failed",
             r"class input value .{1,80} and checkpoint ?value",
             r"Error\(s\) in loading state_dict for",
             r"checkpoint being loaded used a DP world size of \d+ but the current world size",
+            r"(?:^|: )size mismatch for \S+: copying a param",
+            r"value from checkpoint \(.{0,80}\) is not equal to the (?:input|currently)",
+            r"Missing key in checkpoint state_dict|[Gg]lobal shape mismatch for loaded",
             r"loaded state dict (?:has a different number|contains a parameter group)",
         ),
         "PyTorch torch/serialization.py, nn/modules/module.py, optim/optimizer.py; Megatron-LM; "

@@ -100,7 +100,13 @@ CONNECTION_RULES: Tuple[Rule, ...] = (
         "nccl-fabric",
         Role.SUSPECT,
         "comm-network-fabric",
-        ("NET/", "ibv_modify_qp failed", "ibv_poll_cq"),
+        (
+            "NET/",
+            "ibv_modify_qp failed",
+            "ibv_poll_cq",
+            "Transport retry count exceeded",
+            "ibv_reg_mr",
+        ),
         (
             (
                 r"NCCL WARN NET/IB(?:/GIN)? ?: .{0,60}Got completion (?:from peer (?P<peer>\S+) "
@@ -109,7 +115,8 @@ CONNECTION_RULES: Tuple[Rule, ...] = (
             ),
             r"NCCL WARN NET/IB ?: .{0,120}(?:async (?:fatal )?event|[Pp]ort error|fatal error)",
             r"ibv_modify_qp failed with (?:error |\d+ )Connection timed out",
-            r"NCCL WARN Call to ibv_poll_cq",
+            r"NCCL WARN Call to (?:ibv_poll_cq|ibv_reg_mr\w*)",
+            r"Transport retry count exceeded on (?P<peer>mlx\w+:\d+|\S{1,60})",
             (
                 r"NCCL WARN NET/OFI .{0,120}(?:UNDELIVERABLE|[Cc]ompletion with "
                 r"error|Unreachable|unreachable)"
@@ -165,6 +172,31 @@ CONNECTION_RULES: Tuple[Rule, ...] = (
         ("n1:1:2 [0] NCCL INFO Call to connect returned Connection timed out, retrying",),
     ),
     Rule(
+        "gloo-mesh-too-large",
+        Role.SUSPECT,
+        "comm-socket-connect",
+        ("connectFullMesh failed",),
+        (r"Gloo connectFullMesh failed with .{0,200}\] no error",),
+        _GLOO + "/pair.cc, ProcessGroupGloo.cpp 2.2 to 2.9",
+        (
+            (
+                "RuntimeError: Gloo connectFullMesh failed with [../gloo/transport/tcp/pair.cc:14] "
+                "no error"
+            ),
+        ),
+        (
+            (
+                "RuntimeError: Gloo connectFullMesh failed with [../gloo/transport/tcp/pair.cc:15] "
+                "timed out connecting: SO_ERROR: Connection refused, remote=[127.0.0.1]:28581$1"
+            ),
+        ),
+        advice="no",
+        remedy="No peer refused: gloo connects every rank with every other, and at this size the "
+        "connections do not all come about in time. Make fewer or smaller gloo groups (Megatron: "
+        "--disable-gloo-process-groups), raise ulimit -n and net.core.somaxconn, or the group's "
+        "timeout. Another start with the same settings fails the same way",
+    ),
+    Rule(
         "gloo-connect-failed",
         Role.SUSPECT,
         "comm-socket-connect",
@@ -191,7 +223,16 @@ CONNECTION_RULES: Tuple[Rule, ...] = (
         "c10d-connect-timed-out",
         Role.SUSPECT,
         "comm-socket-connect",
-        ("client socket has", "onnection refused", "connect() timed out", "imed out"),
+        (
+            "client socket has",
+            "onnection refused",
+            "connect() timed out",
+            "imed out",
+            "gaierror",
+            "Could not resolve hostname",
+            "ssh: connect to host",
+            "No route to host",
+        ),
         (
             (
                 r"^(?!.{0,400}retrying \(try=).{0,300}The client socket has (?:timed out after "
@@ -204,6 +245,8 @@ CONNECTION_RULES: Tuple[Rule, ...] = (
                 r"timed out|"
                 r"Connection refused|Connection timed out|No route to host)"
             ),
+            r"^socket\.gaierror: \[Errno -\d\]",
+            r"^ssh: (?:Could not resolve hostname|connect to host) (?P<peer>[^\s:]{1,120})",
         ),
         _C10D + "/socket.cpp, TCPStore.cpp 1.12 to 2.9",
         (

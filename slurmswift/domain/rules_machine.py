@@ -16,7 +16,7 @@ MACHINE_RULES: Tuple[Rule, ...] = (
         (
             r"uncorrectable ECC error encountered",
             r"cudaErrorECCUncorrectable|CUDA_ERROR_ECC_UNCORRECTABLE",
-            r"Xid \(PCI:[^)]{1,40}\): (?:48|94|95),",
+            r"Xid \((?:PCI:)?[^)]{1,40}\): (?:48|94|95),",
         ),
         "CUDA driver API; NVIDIA Xid catalogue (63 alone is a remapped row, not a failure)",
         (
@@ -29,11 +29,18 @@ MACHINE_RULES: Tuple[Rule, ...] = (
         "gpu-driver-mismatch",
         Role.ROOT,
         "hw-driver-mismatch",
-        ("version mismatch", "Error 803", "Error 804", "driver version is insufficient"),
         (
-            r"Driver/library version mismatch",
+            "version mismatch",
+            "Error 803",
+            "Error 804",
+            "driver version is",
+            "NVIDIA driver on your",
+        ),
+        (
+            r"[Dd]river/library version mismatch",
             r"Error 80[34]: ",
             r"CUDA driver version is insufficient for CUDA runtime version",
+            r"The NVIDIA driver on your system is too old",
         ),
         "NVML; CUDA runtime errors 35, 803, 804",
         (
@@ -59,6 +66,11 @@ MACHINE_RULES: Tuple[Rule, ...] = (
             "cudaGetDeviceCount",
             "CUDA driver initialization failed",
             "No CUDA GPUs are available",
+            "Cuda failure",
+            "initialize NVML",
+            "NVIDIA driver",
+            "driver not loaded",
+            "NVLink",
             "busy or unavailable",
         ),
         (
@@ -67,14 +79,21 @@ MACHINE_RULES: Tuple[Rule, ...] = (
                 r"are busy|"
                 r"CUDA-capable device\(s\) is/are busy|hardware stack error|Invalid access of peer "
                 r"GPU memory|"
-                r"uncorrectable NVLink)"
+                r"(?:uncorrectable )?NVLink|system not yet initialized|"
+                r"no CUDA-capable device is detected|the launch timed out)"
             ),
-            r"Xid \(PCI:[^)]{1,40}\): (?:61|62|69|74|79|109|110|119|120|121|140|143|149|154),",
+            r"Xid \((?:PCI:)?[^)]{1,40}\): (?:56|6[129]|74|79|109|110|119|12[01]|140|143|149|154),",
             r"GPU has fallen off the bus|GPU is lost",
             r"Unable to determine the device handle for",
             r"cudaGetDeviceCount\(\).{0,200}Error (?:3|46|101|802|999): ",
             r"CUDA driver initialization failed, you might not have a CUDA gpu",
             r"^RuntimeError: No CUDA GPUs are available",
+            (
+                r"NCCL WARN (?:\[.{1,40}\] )?Cuda failure (?:\d+ )?'(?:unknown error|"
+                r"initialization error|hardware stack error|uncorrectable NVLink)"
+            ),
+            r"Failed to initialize NVML: (?:Unknown Error|Driver Not Loaded|GPU is lost)",
+            r"couldn't communicate with the NVIDIA driver|nvml error: driver not loaded",
         ),
         "CUDA driver API; NVIDIA Xid catalogue; ROCm runtime",
         (
@@ -105,12 +124,23 @@ MACHINE_RULES: Tuple[Rule, ...] = (
         "gpu-out-of-memory",
         Role.ROOT,
         "mem-cuda-oom",
-        ("out of memory", "ALLOC_FAILED"),
+        (
+            "out of memory",
+            "ALLOC_FAILED",
+            "CUDA malloc",
+            "CUDA calloc",
+            "RESOURCE_EXHAUSTED",
+            "cache blocks",
+        ),
         (
             r"^(?:[\w.]{1,60}: )?(?:CUDA|HIP|NPU|XPU) out of memory",
             r"^(?:[\w.]{1,60}: |what\(\): +)?CUDA error: out of memory",
             r"NCCL WARN (?:\[.{1,40}\] )?Cuda failure (?:\d+ )?'out of memory'",
             r"(?:CUBLAS|CUDNN)_STATUS_ALLOC_FAILED",
+            r"NCCL WARN Failed to CUDA [cm]alloc",
+            r"^\S{0,80}: RESOURCE_EXHAUSTED: Out of memory",
+            r"^(?:\w+: )?cuda runtime error \(2\) : out of memory",
+            r"^ValueError: No available memory for the cache blocks",
         ),
         "PyTorch c10/cuda/CUDACachingAllocator.cpp 1.12 to 2.9; NCCL src/include/alloc.h",
         (
@@ -141,10 +171,15 @@ MACHINE_RULES: Tuple[Rule, ...] = (
             "Assertion `",
             "unspecified launch failure",
             "illegal instruction was encountered",
+            "Memory access fault by GPU",
+            "EXECUTION_FAILED",
+            "invalid configuration argument",
         ),
         (
             r"an illegal memory access was encountered",
             r"device-side assert triggered",
+            r"^Memory access fault by GPU node-\d+",
+            r"CUDA error: (?:CUBLAS_STATUS_EXECUTION_FAILED|invalid configuration argument)",
             r"CUDA error: (?:misaligned address|unspecified launch failure|an illegal instruction)",
             r"\.cu:\d+: .{0,300}Assertion `.{1,200}` failed",
         ),
@@ -175,11 +210,21 @@ MACHINE_RULES: Tuple[Rule, ...] = (
         "host-allocation-failed",
         Role.ROOT,
         "mem-host-oom",
-        ("MemoryError", "Cannot allocate memory", "DefaultCPUAllocator"),
+        (
+            "MemoryError",
+            "Cannot allocate memory",
+            "DefaultCPUAllocator",
+            "bad_alloc",
+            "OutOfMemoryError",
+            "TerminatedWorkerError",
+        ),
         (
             r"^(?:numpy\.\S{1,60}\.)?_?(?:Array)?MemoryError(?::|$)",
             r"^OSError: \[Errno 12\] Cannot allocate memory",
             r"DefaultCPUAllocator: (?:can't allocate|not enough) memory",
+            r"^(?:\S{1,80}\.)?ArrowMemoryError: |std::bad_alloc$|fork: Cannot allocate memory$",
+            r"^ray\.exceptions\.OutOfMemoryError: ",
+            r"TerminatedWorkerError: .{0,200}SIGKILL",
         ),
         "Python; PyTorch c10/core/impl/alloc_cpu.cpp",
         (
@@ -195,14 +240,13 @@ MACHINE_RULES: Tuple[Rule, ...] = (
         "shm-exhausted",
         Role.ROOT,
         "mem-shm-exhausted",
-        ("Bus error", "shared memory", "torch_", "No space left"),
+        ("Bus error", "bus error", "shared memory", "torch_", "No space left", "failed to extend"),
         (
             r"is killed by signal: Bus error",
-            (
-                r"unable to (?:open|mmap|allocate) shared memory (?:object|file)|unable to "
-                r"write to "
-                r"file </torch_"
-            ),
+            r"Unexpected bus error encountered in worker",
+            r"unable to (?:open|mmap|allocate|resize) shared memory(?!.{0,200}Too many open files)",
+            r"unable to (?:write to|mmap \d+ bytes from) file </torch_",
+            r"NCCL WARN .{0,40}failed to extend /dev/shm/nccl",
             (
                 r"NCCL WARN .{0,80}(?:Error while (?:creating|attaching to) shared memory segment|"
                 r"Call to posix_fallocate failed : No space left|Could not shm_open)"
@@ -232,10 +276,14 @@ MACHINE_RULES: Tuple[Rule, ...] = (
             "quota exceeded",
             "PytorchStreamWriter failed writing",
             "No space left on device",
+            "Not enough disk space",
+            "errno 28",
+            "os error 122",
         ),
         (
             r"^(?:\w+\.)*\w*Error: .{0,80}\[Errno (?:28|122)\]",
-            r"StorageFull|Disk quota exceeded",
+            r"StorageFull|Disk quota exceeded|No space left on device \(os error 28\)",
+            r"[Ee]rror.{0,300}\[?errno (?:=)? ?28\b|^OSError: Not enough disk space",
             r"PytorchStreamWriter failed writing file",
             (
                 r"^(?:cp|tee|cat|mkdir|rsync|bash)?.{0,120}: (?:write error: |cannot "
@@ -278,12 +326,21 @@ MACHINE_RULES: Tuple[Rule, ...] = (
             "Errno 107",
             "Errno 108",
             "Errno 121",
+            "Errno 112]",
+            "Errno 30]",
+            "Errno 117]",
+            "Errno 524]",
+            "Transport endpoint",
+            "transport endpoint shutdown",
+            "Remote I/O error",
             "Input/output error",
         ),
         (
             r"Stale file handle",
-            r"\[Errno (?:5|107|108|116|121)\]",
-            r"^\S{1,80}: .{0,200}Input/output error$",
+            r"\[Errno (?:5|30|107|108|112|116|117|121|524)\]",
+            r"^\S{1,80}: .{0,200}(?:Input/output|Remote I/O) error(?: \(os error \d+\))?$",
+            r"^\S{1,80}: .{0,200}Transport endpoint is not connected$",
+            r"^\S{1,80}: .{0,200}Cannot send after transport endpoint shutdown$",
         ),
         "Linux errno: ESTALE, EIO, ENOTCONN, ESHUTDOWN, EREMOTEIO",
         (

@@ -174,10 +174,17 @@ SLURM_RULES: Tuple[Rule, ...] = (
         "slurm-task-launch-failed",
         Role.ROOT,
         "sched-launch-failure",
-        ("Task launch for", "Application launch failed"),
+        (
+            "Task launch for",
+            "Application launch failed",
+            "waiting for task launch",
+            " launch failed: ",
+        ),
         (
             r"^srun: error: Task launch for (?:StepId=)?\S+ failed on node (?P<node>[^\s:]+)",
             r"^srun: error: Application launch failed: ",
+            r"^srun: error: (?:[Tt]imeout waiting|[Tt]imed out waiting) for task launch",
+            r"^srun: error: task (?P<task>\d+) launch failed: ",
         ),
         "Slurm src/api/step_launch.c; real reports of 18.08 to 23.02",
         (
@@ -230,6 +237,10 @@ SLURM_RULES: Tuple[Rule, ...] = (
             "rolog failed",
             "launch failed",
             "launch_failed",
+            "container start failed",
+            "failed to import docker image",
+            "couldn't chdir",
+            "Could not open std",
         ),
         (
             (
@@ -238,6 +249,8 @@ SLURM_RULES: Tuple[Rule, ...] = (
             ),
             r"[Jj]ob prolog failed|[Tt]ask prolog failed|[Pp]rolog failed (?:on|status)",
             r"launch[ _]failed[ _]requeued[ _]held",
+            r"pyxis: (?:container start failed|failed to import docker image)",
+            r"^slurmstepd\S{0,80}: error: Could not open std(?:out|err|in) file",
         ),
         "Slurm src/srun/allocate.c, src/slurmd/slurmd/req.c",
         (
@@ -294,7 +307,12 @@ SLURM_RULES: Tuple[Rule, ...] = (
         "slurm-winding-down",
         Role.BOILERPLATE,
         "",
-        ("srun: ", "slurmstepd: error: Failed to send", "slurmstepd: error: Failed to destroy"),
+        (
+            "srun: ",
+            "slurmstepd: error: Failed to send",
+            "slurmstepd: error: Failed to destroy",
+            "JOB NOT ENDING WITH SIGNALS",
+        ),
         (
             (
                 r"^srun: (?:launch/slurm: _?\w+: )?(?:Terminating |Job step aborted|forcing job "
@@ -302,6 +320,7 @@ SLURM_RULES: Tuple[Rule, ...] = (
                 r"got SIG|error: Timed out waiting for job step)"
             ),
             r"^slurmstepd: error: Failed to (?:send MESSAGE_TASK_EXIT|destroy CXI)",
+            r"STEPD TERMINATED ON \S+ AT \S+ DUE TO JOB NOT ENDING WITH SIGNALS",
         ),
         "Slurm src/srun, src/plugins/launch",
         (

@@ -1,4 +1,4 @@
-"""What trainings and their libraries say about configuration, code, data and numbers."""
+"""What trainings and their libraries say about configuration and code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Tuple
 
 from slurmswift.domain.rule import Role, Rule
 
-_DATA_CODE = r"(?i)DataLoader|dataset|data_?loader|_utils/fetch|collate"
 _HF = "transformers, huggingface_hub"
 
 CONFIG_RULES: Tuple[Rule, ...] = (
@@ -14,10 +13,12 @@ CONFIG_RULES: Tuple[Rule, ...] = (
         "port-in-use",
         Role.ROOT,
         "config-port-in-use",
-        ("EADDRINUSE", "ddress already in use", "errno: 98"),
+        ("EADDRINUSE", "ddress already in use", "errno: 98", "another process is utilizing"),
         (
             r"^(?:\w+\.)*\w*(?:Error|Exception): .{0,300}(?:EADDRINUSE|[Aa]ddress already in use)",
             r"failed to listen on any local network address",
+            r"NCCL WARN Call to bind failed ?: Address already in use",
+            r"Tried to launch distributed communication on port .{1,20}, but another process",
         ),
         "PyTorch socket.cpp 1.12 to 2.9; Python socket",
         (
@@ -49,6 +50,14 @@ CONFIG_RULES: Tuple[Rule, ...] = (
             "Invalid rank",
             "nproc",
             "num_gpus",
+            "expected, but not set",
+            "Bootstrap Root",
+            "no GPUs found",
+            "not enough slots",
+            "You set `",
+            "MisconfigurationException: You requested gpu",
+            "Mesh should not be bigger",
+            "No slot '",
         ),
         (
             r"Duplicate GPU detected",
@@ -61,6 +70,14 @@ CONFIG_RULES: Tuple[Rule, ...] = (
             ),
             r"Invalid rank \d+, rank should be in the interval",
             r"device >= 0 && device < num_gpus",
+            r"environment variable [A-Z_]{4,20} expected, but not set",
+            r"NCCL WARN Bootstrap Root : (?:mismatch in rank|rank \d+ of \d+ ranks has)",
+            r"ProcessGroupNCCL is only supported with GPUs, no GPUs found",
+            r"There are not enough slots available in the system",
+            r"You set `(?:devices|num_nodes|--ntasks)=?.{0,200}SLURM",
+            r"MisconfigurationException: You requested gpu: ",
+            r"Mesh should not be bigger than default world size",
+            r"^ValueError: No slot '\d+' specified on host",
         ),
         "NCCL src/init.cc; CUDA; DeepSpeed runtime/config.py; Megatron-LM parallel_state.py; "
         "PyTorch",
@@ -86,6 +103,11 @@ CONFIG_RULES: Tuple[Rule, ...] = (
             "remaining_argv",
             "can't open file",
             "invalid choice",
+            "Error: No such option",
+            "Error: Missing option",
+            "Could not override",
+            "DeepSpeed config values that mismatch",
+            "strategy to match",
         ),
         (
             (
@@ -94,6 +116,10 @@ CONFIG_RULES: Tuple[Rule, ...] = (
             ),
             r"not used by the HfArgumentParser",
             r"^ValueError: remaining_argv:",
+            r"^Error: (?:No such option|Missing option)",
+            r"^Could not override '",
+            r"^ValueError: Please correct the following DeepSpeed config values that mismatch",
+            r"^ValueError: --load_best_model_at_end requires the save",
             r"can't open file '.{1,300}': \[Errno 2\]",
         ),
         "Python argparse; transformers hf_argparser.py; ms-swift",
@@ -111,10 +137,22 @@ CONFIG_RULES: Tuple[Rule, ...] = (
         "hub-unreachable",
         Role.ROOT,
         "config-hub-unreachable",
-        ("huggingface", "modelscope", "LocalEntryNotFoundError", "Server Error"),
+        (
+            "huggingface",
+            "modelscope",
+            "LocalEntryNotFoundError",
+            "Server Error",
+            "on the Hub",
+            "specific connection error",
+            "urlopen error",
+            "disk cache and outgoing",
+        ),
         (
             r"We couldn't connect to 'https?://",
             r"^(?:[\w.]{1,80}\.)?(?:LocalEntryNotFoundError|OfflineModeIsEnabled)",
+            r"^ConnectionError: Couldn't reach .{1,200} on the Hub",
+            r"There was a specific connection error when trying to load",
+            r"^urllib\.error\.URLError: <urlopen error \[Errno (?:-\d|101|110|111)\]",
             (
                 r"^(?:[\w.]{1,80}\.)?(?:HTTPError|HfHubHTTPError): 5\d\d Server Error: "
                 r".{0,200}(?:huggingface|modelscope|hf-mirror)"
@@ -142,13 +180,14 @@ CONFIG_RULES: Tuple[Rule, ...] = (
         "hub-refused",
         Role.ROOT,
         "config-hub-unreachable",
-        ("huggingface", "GatedRepoError", "RepositoryNotFoundError"),
+        ("huggingface", "GatedRepoError", "RepositoryNotFoundError", "gated repo"),
         (
             (
                 r"^(?:[\w.]{1,80}\.)?(?:HTTPError|HfHubHTTPError): 4\d\d Client Error: "
                 r".{0,200}(?:huggingface|modelscope|hf-mirror)"
             ),
             r"^(?:[\w.]{1,80}\.)?(?:GatedRepoError|RepositoryNotFoundError)",
+            r"^OSError: You are trying to access a gated repo",
         ),
         _HF,
         ("huggingface_hub.utils._errors.GatedRepoError: 403 Client Error.",),
@@ -189,6 +228,16 @@ CODE_RULES: Tuple[Rule, ...] = (
             "cannot open shared object file",
             "No module named",
             "GLIBC",
+            "no kernel image is available",
+            "CUDA_HOME",
+            "CUDAMismatchException",
+            "PackageNotFoundError",
+            "Failed to import transformers",
+            "numpy.dtype size changed",
+            "operator torchvision",
+            "Ninja is required",
+            "Lmod has detected the following error",
+            "execve(): ",
         ),
         (
             r"^(?:ModuleNotFoundError|ImportError): ",
@@ -203,6 +252,13 @@ CODE_RULES: Tuple[Rule, ...] = (
                 r"named)"
             ),
             r"version `GLIBC\w*_[\d.]+' not found",
+            r"no kernel image is available for execution on the device",
+            r"CUDA_HOME environment variable is not set|MissingCUDAException: CUDA_HOME",
+            r"CUDAMismatchException|PackageNotFoundError: ",
+            r"^RuntimeError: (?:Failed to import|operator torchvision|Ninja is required)",
+            r"numpy\.dtype size changed, may indicate binary incompatibility",
+            r"^Lmod has detected the following error",
+            r"^slurmstepd\S{0,80}: error: execve\(\): \S{1,300}: No such file or directory",
         ),
         "Python import system; dynamic linker; bash; PyTorch cpp_extension.py",
         (
@@ -217,12 +273,13 @@ CODE_RULES: Tuple[Rule, ...] = (
         "pickle-failed",
         Role.ROOT,
         "code-pickle-error",
-        ("pickle",),
+        ("pickle", "Can't get attribute"),
         (
             (
                 r"^(?:\w+\.)*(?:TypeError|AttributeError|PicklingError|_?pickle\.PicklingError): "
-                r".{0,80}[Cc]an(?:not|'t) pickle "
+                r".{0,80}(?:[Cc]an(?:not|'t) pickle |cannot be pickled)"
             ),
+            r"^AttributeError: Can't get attribute '",
         ),
         "Python pickle",
         (
@@ -235,12 +292,21 @@ CODE_RULES: Tuple[Rule, ...] = (
         "collective-mismatch",
         Role.ROOT,
         "code-collective-desync",
-        ("mismatch between collectives", "Message truncated", "op.preamble.length", "MISMATCH"),
+        (
+            "mismatch between collectives",
+            "Message truncated",
+            "op.preamble.length",
+            "MISMATCH",
+            "appears not to match",
+            "DDP expects same model",
+        ),
         (
             r"Detected mismatch between collectives on ranks\. Rank (?P<rank>\d+) is running",
             r"NCCL WARN Message truncated : received \d+ bytes instead of \d+",
             r"op\.preamble\.length <= op\.nbytes",
             r"SIZE_OR_SYNTAX_MISMATCH|COLLECTIVE_TYPE_MISMATCH",
+            r"appears not to match (?:sizes|strides) of the same param in process 0",
+            r"DDP expects same model across all ranks",
         ),
         "PyTorch ProcessGroupWrapper.cpp, flight recorder; NCCL src/transport/net_ib.cc; gloo "
         "pair.cc",
@@ -290,80 +356,6 @@ CODE_RULES: Tuple[Rule, ...] = (
     ),
 )
 
-DATA_RULES: Tuple[Rule, ...] = (
-    Rule(
-        "bad-image",
-        Role.ROOT,
-        "data-bad-sample",
-        (
-            "image file is truncated",
-            "cannot identify image file",
-            "broken data stream",
-            "Error opening input",
-            "moov atom not found",
-        ),
-        (
-            r"^OSError: (?:image file is truncated|broken data stream)",
-            r"UnidentifiedImageError: cannot identify image file",
-            r"moov atom not found",
-        ),
-        "Pillow; ffmpeg, decord",
-        ("OSError: image file is truncated (7 bytes not processed)",),
-        ("image files: 7",),
-    ),
-    Rule(
-        "bad-pickle-in-data",
-        Role.ROOT,
-        "data-bad-sample",
-        ("UnpicklingError", "Ran out of input"),
-        (r"^_?pickle\.UnpicklingError: |^EOFError: Ran out of input",),
-        "Python pickle, below a data loader",
-        ("_pickle.UnpicklingError: pickle data was truncated",),
-        ("_pickle.PicklingError: Can't pickle <function>",),
-        context=_DATA_CODE,
-    ),
-    Rule(
-        "data-missing",
-        Role.ROOT,
-        "data-missing",
-        ("is not a local folder", "FileNotFoundError", "Couldn't find"),
-        (
-            r"is not a local folder and is not a valid model identifier",
-            r"^FileNotFoundError: ",
-            r"Couldn't find (?:a dataset script|any data file) at",
-        ),
-        _HF + ", datasets; Python",
-        (
-            (
-                "OSError: /models/qwen is not a local folder and is not a valid model identifier "
-                "listed on"
-            ),
-            "FileNotFoundError: [Errno 2] No such file or directory: '/data/train.jsonl'",
-        ),
-        ("FileExistsError: [Errno 17] File exists",),
-    ),
-    Rule(
-        "diverged",
-        Role.ROOT,
-        "numerics-divergence",
-        ("NaN", "nan", "loss scale already at minimum"),
-        (
-            r"[Ff]ound NaN in local grad norm|[Ff]ound (?:NaN|Inf|nan|inf)\b.{0,80}(?:loss|grad)",
-            r"loss scale already at minimum",
-            r"^(?:\w+Error|Exception): .{0,200}[Ll]oss (?:is|became|was) (?:nan|inf|NaN|Inf)",
-        ),
-        "Megatron-LM rerun state, DeepSpeed loss_scaler.py, common trainers",
-        (
-            (
-                "Exception: Current loss scale already at minimum - cannot decrease scale anymore. "
-                "Exiting run."
-            ),
-            "RuntimeError: Rank 3: found NaN in local grad norm for bucket #0 in backward pass",
-        ),
-        ("number of nan iterations:   0",),
-    ),
-)
-
 # Last: whatever Python raised that nothing above knows. Killed processes leave such ruins too.
 EXCEPTION_RULE = Rule(
     "python-exception",
@@ -384,4 +376,4 @@ EXCEPTION_RULE = Rule(
     ),
 )
 
-TRAINING_RULES: Tuple[Rule, ...] = (*CONFIG_RULES, *CODE_RULES, *DATA_RULES)
+TRAINING_RULES: Tuple[Rule, ...] = (*CONFIG_RULES, *CODE_RULES)

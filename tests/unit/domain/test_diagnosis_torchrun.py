@@ -42,9 +42,9 @@ FAILED_ALONE = [
     ("5_network_sockets_killed.node0", "comm-remote-peer-lost", None, "connection abort"),
     ("8_disk_full", "storage-full", 0, "OSError: [Errno 28] No space left"),
     ("8_resume_path_missing", "ckpt-missing-files", 1, "/nonexistent/checkpoint-7/model.pt"),
-    ("swift_resume_damaged_ts0", "ckpt-corrupt", None, "JSONDecodeError: Expecting value"),
-    ("swift_resume_damaged_opthalf", "ckpt-corrupt", None, "failed finding central directory"),
-    ("swift_resume_damaged_shmiss", "ckpt-missing-files", None, "model-00002-of-00004"),
+    ("swift_resume_damaged_ts0", "ckpt-corrupt", 0, "JSONDecodeError: Expecting value"),
+    ("swift_resume_damaged_opthalf", "ckpt-corrupt", 0, "failed finding central directory"),
+    ("swift_resume_damaged_shmiss", "ckpt-missing-files", 0, "model-00002-of-00004"),
     ("swift_deepspeed_world_size_changed", "ckpt-incompatible", 0, "DP world size of 2"),
 ]
 
