@@ -11,6 +11,7 @@ sys.path.insert(0, str(ROOT))
 
 from docs.recipe_keys import recipe_page  # noqa: E402
 from slurmswift.domain.causes import CAUSES, Cause  # noqa: E402
+from slurmswift.domain.confirm import CONFIRM  # noqa: E402
 from slurmswift.domain.policy import row_for  # noqa: E402
 from slurmswift.domain.preflight_verdict import BLAME  # noqa: E402
 from slurmswift.domain.rule import Role, Rule  # noqa: E402
@@ -114,6 +115,8 @@ def _section(cause: Cause) -> str:
     rules = [rule for rule in (*RULES, EXCEPTION_RULE) if rule.cause == cause.name]
     lines = [f"### {cause.name}", "", f"{cause.meaning[0].upper()}{cause.meaning[1:]}."]
     lines += [f"{cause.remedy}."] if cause.name != "none" else []
+    if CONFIRM[cause.name]:
+        lines += [f"To make sure: {CONFIRM[cause.name]}."]
     if rules:
         lines += ["", "| rule | role | a message | wording from |", "|---|---|---|---|"]
         lines += [_row(rule) for rule in rules]

@@ -7,6 +7,7 @@ from typing import Dict, Optional, Sequence, Tuple, Union
 
 from slurmswift.domain.attribution import attribute
 from slurmswift.domain.causes import CAUSES
+from slurmswift.domain.confirm import CONFIRM
 from slurmswift.domain.evidence import AttemptFacts, Case, Evidence, Verdict, shown
 from slurmswift.domain.findings import find, last_words
 from slurmswift.domain.log_lines import LogText
@@ -88,9 +89,13 @@ def _finished(verdict: Verdict) -> Diagnosis:
         rank=verdict.rank,
         node=verdict.node,
         evidence=tuple(seen)[:MAX_EVIDENCE],
-        remedy=verdict.remedy or cause.remedy,
+        remedy=_advice(verdict.remedy or cause.remedy, CONFIRM[cause.name]),
         rule=verdict.rule,
     )
+
+
+def _advice(remedy: str, confirm: str) -> str:
+    return f"{remedy}. To make sure: {confirm}" if confirm else remedy
 
 
 def _unexplained(logs: Sequence[LogText], facts: AttemptFacts) -> Verdict:

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from slurmswift.domain.causes import CAUSES
+from slurmswift.domain.confirm import CONFIRM
 from slurmswift.domain.diagnosis import diagnose_text
 from slurmswift.domain.log_lines import Lines, LogText
 from slurmswift.domain.policy import POLICY
@@ -111,3 +112,15 @@ def test_a_hostile_line_costs_no_more_than_its_length(piece: str) -> None:
     diagnose_text(text, state="FAILED")
 
     assert time.process_time() - started < 5
+
+
+def test_every_cause_says_how_to_make_sure_of_it() -> None:
+    assert set(CONFIRM) == set(CAUSES)
+    assert [name for name, text in CONFIRM.items() if not text] == ["none"]
+
+
+def test_the_advice_is_given_with_the_diagnosis() -> None:
+    remedy = diagnose_text("OSError: image file is truncated (7 bytes)", state="FAILED").remedy
+
+    assert CONFIRM["data-bad-sample"] in remedy
+    assert CAUSES["data-bad-sample"].remedy in remedy
