@@ -51,6 +51,10 @@ def _with_culprit(case: Case, verdict: Verdict) -> Verdict:
         rank = _rank_of_pid(case, forced)
         if rank is not None and rank not in waiting:
             culprits[rank] = forced
+    # What the watchdog's own report names: the rank that never entered the collective.
+    for found in case.of_rules("desync-straggler"):
+        if not culprits and found.rank is not None:
+            culprits[found.rank] = found
     if len(culprits) != 1:
         return verdict
     rank, forced = next(iter(culprits.items()))

@@ -62,6 +62,11 @@ GATES: Tuple[bytes, ...] = (
     b"retry count exceeded",
     b"No route to host",
     b"driver not loaded",
+    b"this job is ",
+    b"auto-requeue",
+    b"t join collective",
+    b"t finish collective",
+    b"the lagging ranks that",
 )
 
 # Common words that matter beside one rule's message alone: looked for once that rule has matched.

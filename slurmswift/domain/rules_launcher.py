@@ -182,6 +182,48 @@ LAUNCHER_RULES: Tuple[Rule, ...] = (
         ("except KeyboardInterrupt:",),
     ),
     Rule(
+        "asked-by-time-limit",
+        Role.ENDING,
+        "sched-time-limit",
+        ("this job is timed-out", "andling auto-requeue signal"),
+        (
+            r"Caught signal \w+ on \S{1,120}: this job is timed-out\.",
+            r"[Hh]andling auto-requeue signal: \d+",
+        ),
+        "submitit core/job_environment.py; Lightning trainer/connectors/signal_connector.py",
+        (
+            "Caught signal SIGUSR2 on n17: this job is timed-out.",
+            "Handling auto-requeue signal: 10",
+        ),
+        ("Caught signal SIGUSR2 on n17: this job is preempted.",),
+    ),
+    Rule(
+        "asked-by-preemption",
+        Role.ENDING,
+        "sched-preempted",
+        ("this job is preempted",),
+        (r"Caught signal \w+ on \S{1,120}: this job is preempted\.",),
+        "submitit core/job_environment.py",
+        ("Caught signal SIGUSR2 on n17: this job is preempted.",),
+        ("Caught signal SIGUSR2 on n17: this job is timed-out.",),
+    ),
+    Rule(
+        "desync-straggler",
+        Role.CONFIRMATION,
+        "",
+        ("didn't join collective", "joined but didn't finish", "the lagging ranks that"),
+        (
+            (
+                r"\[(?P<rank>\d+)\] (?:finished collective #\d+.{0,120}but didn't join collective|"
+                r"joined but didn't finish collective)"
+            ),
+            r"ranks \[(?P<rank>\d+)\] are the lagging ranks that caused",
+        ),
+        "PyTorch c10d TraceUtils.h 1.13 to 2.9 (TORCH_NCCL_DESYNC_DEBUG)",
+        ("   - [2] finished collective #11, but didn't join collective #12 (count from 1)",),
+        ("   - [0, 1, 3] joined but didn't finish collective #12",),
+    ),
+    Rule(
         "launcher-noise",
         Role.HARMLESS,
         "",

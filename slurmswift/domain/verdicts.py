@@ -38,6 +38,8 @@ from slurmswift.domain.rule import Role
 # Peers lost for so long, or reported so often, before the cancel: the cancel came of that.
 _LONG_BEFORE_SECONDS = 60.0
 _OFTEN = 3
+# How srun names the ends that a process does not choose. Killed and Terminated: srun itself does.
+_CRASHES = ("Segmentation fault", "Aborted", "Bus error", "Illegal instruction")
 
 
 def succeeded(case: Case) -> Optional[Verdict]:
@@ -170,6 +172,27 @@ def _lost_long_before(case: Case, ending: Optional[Finding]) -> bool:
     return max(Counter(found.line.text for found in before).values()) >= _OFTEN
 
 
+def crashed_tasks(case: Case) -> Optional[Verdict]:
+    """A task that srun saw crash, while nothing says why: the others lost it."""
+    crashed = [
+        found
+        for found in case.of_rules("slurm-task-exit")
+        if any(f": {crash}" in found.line.shown for crash in _CRASHES)
+    ]
+    if not crashed:
+        return None
+    cause = CAUSES["comm-remote-peer-lost"]
+    return Verdict(
+        cause.name,
+        "task-crashed",
+        cause.transient,
+        evidence=(evidence_of(crashed[0]),),
+        remedy="A task crashed and says no more: keep a core file (ulimit -c unlimited), set "
+        "PYTHONFAULTHANDLER=1 for the next attempt, and look in dmesg on its node",
+        finding=crashed[0],
+    )
+
+
 def consequences(case: Case) -> Optional[Verdict]:
     """Lost peers, cut writes: somebody else's end, whose own reason is not here."""
     found = case.of_role(Role.CONSEQUENCE)
@@ -214,6 +237,7 @@ STEPS: Tuple[Step, ...] = (
     suspects,
     ended_from_outside,
     died_ranks,
+    crashed_tasks,
     consequences,
     interface_down,
     never_launched,

@@ -146,3 +146,40 @@ def test_code_that_a_traceback_quotes_is_not_what_happened() -> None:
 )
 def test_what_another_message_explains_gives_way_to_it(log: str, cause: str) -> None:
     assert diagnose_text(log, state="FAILED").cause == cause
+
+
+@pytest.mark.parametrize(
+    ("log", "cause", "rank", "node"),
+    [
+        (
+            ("srun: error: n7: task 5: Segmentation fault (core dumped)\n"
+            "srun: error: n3: tasks 0-3: Terminated\n"),
+            "comm-remote-peer-lost",
+            5,
+            "n7",
+        ),
+        (
+            WATCHDOG + "\t - To our best knowledge, the lagging/dead/mismatched ranks that caused "
+            "the desync are:\n\t   - [3] finished collective #11, but didn't join collective #12\n",
+            "comm-collective-timeout-unexplained",
+            3,
+            None,
+        ),
+        ("Caught signal SIGUSR2 on n17: this job is timed-out.\n", "sched-time-limit", None, None),
+        ("Caught signal SIGUSR2 on n17: this job is preempted.\n", "sched-preempted", None, None),
+    ],
+)  # fmt: skip
+def test_who_ended_first_is_named_by_what_others_say_of_it(
+    log: str, cause: str, rank: int | None, node: str | None
+) -> None:
+    diagnosis = diagnose_text(log, state="FAILED", exit_code="1:0")
+
+    assert (diagnosis.cause, diagnosis.rank, diagnosis.node) == (cause, rank, node)
+
+
+def test_a_log_that_names_another_rank_does_not_make_an_unsigned_line_rank_zeros() -> None:
+    failed = HANDLED.replace("OSError: timed out", "KeyError: 'x'")
+
+    assert diagnose_text(failed, state="FAILED").rank == 0
+    others = "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to\n"
+    assert diagnose_text(failed + others, state="FAILED").rank != 0
