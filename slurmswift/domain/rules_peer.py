@@ -167,6 +167,30 @@ PEER_RULES: Tuple[Rule, ...] = (
         ("n1:5:7 [0] NCCL INFO comm 0x1 rank 0 closed",),
     ),
     Rule(
+        "rendezvous-host-lost",
+        Role.CONSEQUENCE,
+        "comm-remote-peer-lost",
+        ("keep-alive heartbeat",),
+        (
+            (
+                r"has failed to send a keep-alive heartbeat to the rendezvous .{0,200}"
+                r"RendezvousConnectionError"
+            ),
+        ),
+        _ELASTIC + "/dynamic_rendezvous.py",
+        (
+            (
+                "WARNING:x:The node 'n37_1872_0' has failed to send a keep-alive heartbeat to the "
+                "rendezvous 'none' due to an error of type RendezvousConnectionError."
+            ),
+        ),
+        ("The node 'n37_1872_0' has failed to shutdown the rendezvous 'none' due to an error",),
+        advice="yes",
+        remedy="The node that held the rendezvous is gone, and this one waited for it in vain: see "
+        "what became of that node (sinfo -R, scontrol show node), then resume without it. A job "
+        "so left does not end by itself: --kill-on-bad-exit=1 and a watcher end it sooner",
+    ),
+    Rule(
         "store-peer-closed",
         Role.CONSEQUENCE,
         "comm-remote-peer-lost",
@@ -202,11 +226,6 @@ PEER_RULES: Tuple[Rule, ...] = (
                 "torch.distributed.DistNetworkError: Failed to recv, got 0 bytes. Connection was "
                 "likely "
                 "closed. Did the remote server shutdown or crash?"
-            ),
-            (
-                "WARNING:x:The node 'n37_1872_0' has failed to send a keep-alive heartbeat to the "
-                "rendezvous "
-                "'none' due to an error of type RendezvousConnectionError."
             ),
             "RuntimeError: Broken pipe",
         ),

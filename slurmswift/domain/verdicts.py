@@ -202,6 +202,9 @@ def consequences(case: Case) -> Optional[Verdict]:
     verdict = Verdict.of(first)
     if first.cause != "comm-remote-peer-lost":
         return verdict
+    if first.rule.id == "rendezvous-host-lost" and len(case.of_rules(first.rule.id)) < _OFTEN:
+        # A launcher that ended after a rank's own failure leaves a line or two of these too.
+        verdict = replace(verdict, transient=None, remedy="")
     return with_interface(case, _with_silent_culprit(case, verdict))
 
 

@@ -183,3 +183,16 @@ def test_a_log_that_names_another_rank_does_not_make_an_unsigned_line_rank_zeros
     assert diagnose_text(failed, state="FAILED").rank == 0
     others = "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to\n"
     assert diagnose_text(failed + others, state="FAILED").rank != 0
+
+
+@pytest.mark.parametrize(("times", "transient"), [(1, None), (2, None), (9, True)])
+def test_only_a_rendezvous_that_is_missed_again_and_again_was_lost_with_its_node(
+    times: int, transient: object
+) -> None:
+    lost = (
+        "WARNING:x:The node 'n7_1_0' has failed to send a keep-alive heartbeat to the rendezvous "
+        "'none' due to an error of type RendezvousConnectionError.\n"
+    )
+    diagnosis = diagnose_text(lost * times, state="FAILED", exit_code="1:0")
+
+    assert (diagnosis.cause, diagnosis.transient) == ("comm-remote-peer-lost", transient)
