@@ -71,6 +71,7 @@ GATES: Tuple[bytes, ...] = (
 
 # Common words that matter beside one rule's message alone: looked for once that rule has matched.
 GATES_BESIDE: Dict[str, Tuple[bytes, ...]] = {
+    "nccl-watchdog": (b"'loss': 0.0,",),
     "nccl-id-not-received": (b"Running tokenizer", b"Tokenizing"),
 }
 

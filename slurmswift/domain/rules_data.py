@@ -101,6 +101,16 @@ DATA_RULES: Tuple[Rule, ...] = (
         ("FileExistsError: [Errno 17] File exists",),
     ),
     Rule(
+        "loss-zero",
+        Role.CONFIRMATION,
+        "",
+        ("'loss': 0.0,",),
+        (r"^\{'loss': 0\.0, ",),
+        "transformers trainer.py: logging_nan_inf_filter counts a NaN loss as nothing",
+        ("{'loss': 0.0, 'grad_norm': 1.41, 'learning_rate': 4.3e-06, 'epoch': 0.01}",),
+        ("{'loss': 0.02, 'grad_norm': 1.41, 'learning_rate': 4.3e-06, 'epoch': 0.01}",),
+    ),
+    Rule(
         "diverged",
         Role.ROOT,
         "numerics-divergence",

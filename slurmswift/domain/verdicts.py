@@ -126,6 +126,17 @@ def suspects(case: Case) -> Optional[Verdict]:
             verdict = replace(
                 verdict, cause=cause.name, transient=cause.transient, evidence=evidence, remedy=""
             )
+    zero = case.of_rules("loss-zero")
+    if first.rule.id == "nccl-watchdog" and zero and zero[0].place < first.place:
+        verdict = replace(
+            verdict,
+            transient=False,
+            evidence=(*verdict.evidence, evidence_of(zero[0])),
+            remedy="The loss had become exactly 0.0 before, which is how NaN is logged: the "
+            "numbers were broken and the time-out came after. Look at the data and the precision "
+            "of those steps (logging_nan_inf_filter false shows the NaN) and go back to a "
+            "checkpoint before them; another start goes the same way",
+        )
     return with_interface(case, verdict)
 
 

@@ -196,3 +196,12 @@ def test_only_a_rendezvous_that_is_missed_again_and_again_was_lost_with_its_node
     diagnosis = diagnose_text(lost * times, state="FAILED", exit_code="1:0")
 
     assert (diagnosis.cause, diagnosis.transient) == ("comm-remote-peer-lost", transient)
+
+
+@pytest.mark.parametrize(("loss", "transient"), [("0.0", False), ("0.01", None)])
+def test_a_time_out_after_the_loss_became_zero_comes_again(loss: str, transient: object) -> None:
+    log = f"{{'loss': {loss}, 'grad_norm': 1.4, 'epoch': 0.1}}\n" + WATCHDOG
+    diagnosis = diagnose_text(log, state="FAILED", exit_code="1:0")
+
+    assert diagnosis.cause == "comm-collective-timeout-unexplained"
+    assert diagnosis.transient is transient
