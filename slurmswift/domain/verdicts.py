@@ -117,27 +117,59 @@ def suspects(case: Case) -> Optional[Verdict]:
     first = earliest(case.of_role(Role.SUSPECT))
     if first is None:
         return None
-    verdict = Verdict.of(first)
-    if first.rule.id == "nccl-id-not-received":
-        busy = case.of_rules("rank-zero-preprocessing")
-        if busy:
-            cause = CAUSES["config-timeout-too-short"]
-            evidence = (*verdict.evidence, evidence_of(busy[-1]))
-            verdict = replace(
-                verdict, cause=cause.name, transient=cause.transient, evidence=evidence, remedy=""
-            )
+    verdict = _ids_awaited(case, first) or _zero_before(case, first) or _met_alone(case, first)
+    return with_interface(case, verdict or Verdict.of(first))
+
+
+def _ids_awaited(case: Case, first: Finding) -> Optional[Verdict]:
+    """Ranks waited for NCCL's id while rank 0 prepared data: slow, and not lost."""
+    busy = case.of_rules("rank-zero-preprocessing")
+    if first.rule.id != "nccl-id-not-received" or not busy:
+        return None
+    cause = CAUSES["config-timeout-too-short"]
+    return replace(
+        Verdict.of(first),
+        cause=cause.name,
+        transient=cause.transient,
+        evidence=(evidence_of(first), evidence_of(busy[-1])),
+        remedy="",
+    )
+
+
+def _zero_before(case: Case, first: Finding) -> Optional[Verdict]:
     zero = case.of_rules("loss-zero")
-    if first.rule.id == "nccl-watchdog" and zero and zero[0].place < first.place:
-        verdict = replace(
-            verdict,
-            transient=False,
-            evidence=(*verdict.evidence, evidence_of(zero[0])),
-            remedy="The loss had become exactly 0.0 before, which is how NaN is logged: the "
-            "numbers were broken and the time-out came after. Look at the data and the precision "
-            "of those steps (logging_nan_inf_filter false shows the NaN) and go back to a "
-            "checkpoint before them; another start goes the same way",
-        )
-    return with_interface(case, verdict)
+    if first.rule.id != "nccl-watchdog" or not zero or zero[0].place >= first.place:
+        return None
+    return replace(
+        Verdict.of(first),
+        transient=False,
+        evidence=(evidence_of(first), evidence_of(zero[0])),
+        remedy="The loss had become exactly 0.0 before, which is how NaN is logged: the "
+        "numbers were broken and the time-out came after. Look at the data and the precision "
+        "of those steps (logging_nan_inf_filter false shows the NaN) and go back to a "
+        "checkpoint before them; another start goes the same way",
+    )
+
+
+def _met_alone(case: Case, first: Finding) -> Optional[Verdict]:
+    """One node of many could not connect: what all share would have stopped the others too."""
+    if first.rule.id != "nccl-connect-failed" or first.node is None:
+        return None
+    complaints = case.of_rules(first.rule.id)
+    exits = case.of_rules("slurm-task-exit")
+    places = {found.rank if found.task is None else found.task for found in complaints}
+    places |= {found.task for found in exits if found.node == first.node}
+    # Place 0 is the first node, which every other connects to: it is alone in what it does.
+    elsewhere = bool(places - {None}) and 0 not in places
+    if not elsewhere or {found.node for found in complaints} != {first.node}:
+        return None
+    return replace(
+        Verdict.of(first),
+        transient=True,
+        remedy="Only this node could not connect: resume without it (the watcher leaves it out), "
+        "and ask for it to be looked at: its route, its firewall, its interface. If the next "
+        "attempt fails the same way from another node, it is the address or the settings",
+    )
 
 
 def ended_from_outside(case: Case) -> Optional[Verdict]:

@@ -205,3 +205,19 @@ def test_a_time_out_after_the_loss_became_zero_comes_again(loss: str, transient:
 
     assert diagnosis.cause == "comm-collective-timeout-unexplained"
     assert diagnosis.transient is transient
+
+
+REFUSED = "gpu{}:4{}:5 [1] include/socket.h:403 NCCL WARN Connect to 10.1.3.2<5> failed : refused\n"
+
+
+@pytest.mark.parametrize(
+    ("tasks", "transient"), [((12,), True), ((0,), None), ((12, 13), None), ((12, 3, 0), None)]
+)
+def test_a_refusal_that_one_node_met_alone_may_not_be_met_elsewhere(
+    tasks: tuple[int, ...], transient: object
+) -> None:
+    log = "".join(f"{task}: {REFUSED.format(task, task)}" for task in tasks)
+
+    found = diagnose_text(log, state="FAILED")
+
+    assert (found.cause, found.transient) == ("comm-socket-connect", transient)
