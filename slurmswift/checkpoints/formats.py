@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from slurmswift.checkpoints import hf_trainer
+from slurmswift.checkpoints import accelerate_state, dcp, hf_fsdp, hf_trainer
 from slurmswift.checkpoints.format import AUTO, Expected, Format
 
 # Of those that find a checkpoint, the first that recognises it judges it: the general ones last.
-FORMATS: Tuple[Format, ...] = (hf_trainer.FORMAT,)
+FORMATS: Tuple[Format, ...] = (
+    dcp.FORMAT,
+    hf_fsdp.FORMAT,
+    accelerate_state.FORMAT,
+    hf_trainer.FORMAT,
+)
 
 
 def formats_for(expected: Expected) -> Tuple[Format, ...]:
