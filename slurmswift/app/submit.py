@@ -152,18 +152,18 @@ def submit(request: Request, tools: Tools) -> Submitted:
         run_dir=run.path,
         job_id=job_id,
         script=run.script,
-        watcher=_watcher(tools),
+        watcher=_watcher(tools.state.watch_folder(cluster)),
         warnings=prepared.warnings,
     )
 
 
-def _watcher(tools: Tools) -> str | None:
+def _watcher(folder: Path) -> str | None:
     """Return who is watching. Where nobody ever was, filelock need not be imported to tell."""
-    if not any(tools.state.path.glob("watch.*")):
+    if not folder.is_dir():
         return None
     from slurmswift.files.lease import Lease  # noqa: PLC0415
 
-    return Lease(tools.state.path).holder()
+    return Lease(folder).holder()
 
 
 def write_rendered(prepared: Prepared, folder: Path) -> RunDirectory:

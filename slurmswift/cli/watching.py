@@ -8,7 +8,7 @@ import signal
 from slurmswift.app.runs import find_run, read_state
 from slurmswift.app.tools import Tools
 from slurmswift.cli import output
-from slurmswift.daemon.loop import Stopping, one_pass, watch_loop
+from slurmswift.daemon.loop import Stopping, ask_cluster, one_pass, wait_for_cluster, watch_loop
 from slurmswift.domain.lifecycle import AT_REST, RunStatus
 from slurmswift.errors import ExitStatus
 from slurmswift.files.lease import Lease
@@ -36,7 +36,10 @@ def _start_log() -> None:
 def once(tools: Tools, *, as_json: bool) -> int:
     """One pass. Where another watcher is at work there is nothing to do, and that is no error."""
     _start_log()
-    lease = Lease(tools.state.path)
+    cluster = ask_cluster(tools)
+    if cluster is None:
+        return int(ExitStatus.SLURM_UNAVAILABLE)
+    lease = Lease(tools.state.watch_folder(cluster))
     with lease.held() as mine:
         if not mine:
             return _already_watched(lease, as_json=as_json)
@@ -54,7 +57,10 @@ def loop(tools: Tools, interval: float) -> int:
     _start_log()
     stopping = Stopping()
     stopping.install()
-    lease = Lease(tools.state.path)
+    cluster = wait_for_cluster(tools, stopping, interval)
+    if cluster is None:
+        return SIGNAL_BASE + (stopping.signal or signal.SIGINT)
+    lease = Lease(tools.state.watch_folder(cluster))
     with lease.held() as mine:
         if not mine:
             return _already_watched(lease, as_json=False)
@@ -76,7 +82,7 @@ def watch_until_over(tools: Tools, run_id: str) -> int:
     def over() -> bool:
         return read_state(entry).status in AT_REST
 
-    lease = Lease(tools.state.path)
+    lease = Lease(tools.state.watch_folder(entry.cluster))
     while not over() and not stopping.event.is_set():
         with lease.held() as mine:
             if mine:
@@ -90,7 +96,8 @@ def watch_until_over(tools: Tools, run_id: str) -> int:
 def wait_until_over(tools: Tools, wanted: str, interval: float, *, as_json: bool) -> int:
     """Look at the run's state until it is over; somebody else watches."""
     entry = find_run(tools.state, wanted)
-    if read_state(entry).status not in AT_REST and Lease(tools.state.path).holder() is None:
+    watchers = Lease(tools.state.watch_folder(entry.cluster))
+    if read_state(entry).status not in AT_REST and watchers.holder() is None:
         output.warn("nobody is watching: run `slurmswift watch`, or this waits for the next pass")
     while read_state(entry).status not in AT_REST:
         tools.sleep(interval)

@@ -38,6 +38,27 @@ class Stopping:
         self.event.set()
 
 
+def ask_cluster(tools: Tools) -> str | None:
+    """Return the name of the cluster at hand; None, and a line in the log, without an answer."""
+    try:
+        return tools.slurm.cluster_name()
+    except SlurmUnavailableError as error:
+        log.warning("slurm does not answer, nothing is changed: %s", error)
+        return None
+
+
+def wait_for_cluster(tools: Tools, stopping: Stopping, interval: float) -> str | None:
+    """Return its name as soon as Slurm answers; None where a signal came first."""
+    wait = interval
+    while not stopping.event.is_set():
+        cluster = ask_cluster(tools)
+        if cluster is not None:
+            return cluster
+        stopping.event.wait(wait)
+        wait = min(wait * 2, LONGEST_SECONDS)
+    return None
+
+
 def watch_loop(
     tools: Tools, lease: Lease, stopping: Stopping, *, interval: float, until: Callable[[], bool]
 ) -> None:

@@ -1,4 +1,4 @@
-"""Who may act now: one lease per user, on a file system that several login nodes share.
+"""Who may act now: one lease per user and cluster, on a file system that several login nodes share.
 
 filelock's StrictSoftFileLock makes the claim (by hard link, which holds across NFS clients) and
 never breaks one by age; when a holder counts as dead is decided here. Nothing that matters rests on
@@ -29,7 +29,7 @@ def process_table() -> str:
 
 
 class Lease:
-    """The watcher's lease in a state folder."""
+    """The lease of one cluster's watchers, in a folder of its own."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -28,7 +28,7 @@ class IndexEntry:
 
 @dataclass(frozen=True, slots=True)
 class StateFolder:
-    """``~/.slurmswift``: one small file per run, and the watcher's lease."""
+    """``~/.slurmswift``: one small file per run, and each cluster's lease."""
 
     path: Path
 
@@ -42,6 +42,10 @@ class StateFolder:
     @property
     def _runs(self) -> Path:
         return self.path / "runs"
+
+    def watch_folder(self, cluster: str) -> Path:
+        """Where a cluster's watchers keep their lease: those of another must not be kept out."""
+        return self.path / f"watch.{re.sub(r'[^A-Za-z0-9_.-]', '_', cluster)}"
 
     def add(self, entry: IndexEntry) -> None:
         self._runs.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.slurmswift_cli import Cli
-from tests.support.devcluster import DevCluster, eventually
+from tests.support.devcluster import DevCluster
 
 
 @pytest.fixture(scope="session")
@@ -26,14 +26,13 @@ def running_devcluster() -> DevCluster:
 @pytest.fixture
 def devcluster(running_devcluster: DevCluster) -> Iterator[DevCluster]:
     yield running_devcluster
-    make_whole(running_devcluster)
+    running_devcluster.make_whole()
 
 
 @pytest.fixture
 def cli(tmp_path: Path, devcluster: DevCluster) -> Cli:
     """A user of the cluster, which is made whole again after the test."""
-    runs = devcluster.shared / tmp_path.name / "runs"
-    return Cli(tmp_path / "state", runs, devcluster.root / "etc" / "profile.yaml")
+    return Cli.on(devcluster, tmp_path)
 
 
 @pytest.fixture
@@ -43,24 +42,3 @@ def watched(cli: Cli) -> Iterator[Cli]:
     yield cli
     watcher.terminate()
     watcher.wait(60)
-
-
-def make_whole(cluster: DevCluster) -> None:
-    """Daemons run, hosts are on, cables are in, no job is left."""
-    lines = cluster.do("status").splitlines()
-    for daemon in ("dbd", "ctld"):
-        cluster.do(daemon, "start")
-    for name, state, *rest in [
-        line.split() for line in lines if line.startswith(("node", "login"))
-    ]:
-        if state == "off":
-            cluster.do("revive", name)
-            continue
-        for network, cable in zip(rest[0:4:2], rest[1:4:2], strict=False):
-            if cable == "cut":
-                cluster.do("heal", name, network)
-        if name.startswith("node"):
-            cluster.do("resume", name)
-    cluster.ask("scancel", "--user=root")
-    cluster.ask("scancel", "--user=nobody")
-    eventually(lambda: not cluster.ask("squeue", "--noheader"), within=60, what="every job is gone")

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.support.devcluster import DevCluster
+
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLE = ROOT / "examples" / "torchrun-cpu" / "recipe.yaml"
 
@@ -45,6 +47,13 @@ class Cli:
     runs: Path
     profile: Path
     extra: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def on(cls, cluster: DevCluster, home: Path) -> Cli:
+        """A user of a cluster. ``home`` holds the state; the runs lie where all hosts see them."""
+        here = {name: cluster.environment[name] for name in ("SLURM_CONF", "DEVCLUSTER_ROOT")}
+        runs = cluster.shared / home.name / "runs"
+        return cls(home / "state", runs, cluster.root / "etc" / "profile.yaml", here)
 
     @property
     def environment(self) -> dict[str, str]:

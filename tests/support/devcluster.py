@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import shutil
 import subprocess
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -101,6 +104,28 @@ class DevCluster:
     def node_state(self, node: str) -> str:
         return self.ask("sinfo", "--noheader", "--partition=gpu", "--format=%T", f"--nodes={node}")
 
+    def make_whole(self, *, within: float = 60) -> None:
+        """Daemons run, hosts are on, cables are in, no job is left."""
+        lines = self.do("status").splitlines()
+        for daemon in ("dbd", "ctld"):
+            self.do(daemon, "start")
+        for name, state, *rest in [
+            line.split() for line in lines if line.startswith(("node", "login"))
+        ]:
+            if state == "off":
+                self.do("revive", name)
+                continue
+            for network, cable in zip(rest[0:4:2], rest[1:4:2], strict=False):
+                if cable == "cut":
+                    self.do("heal", name, network)
+            if name.startswith("node"):
+                self.do("resume", name)
+        self.ask("scancel", "--user=root")
+        self.ask("scancel", "--user=nobody")
+        eventually(
+            lambda: not self.ask("squeue", "--noheader"), within=within, what="every job is gone"
+        )
+
     def traces(self) -> list[str]:
         """What of this cluster is on the machine besides its folder: nothing, once it is down."""
         found = [f"interface {name}" for name in network_interfaces() if self.id in name]
@@ -117,6 +142,20 @@ class DevCluster:
         """Processes with the state folder on their command line, and their hosts' daemons."""
         needle = str(self.root).encode()
         return [pid for pid in all_pids() if needle in command_line(pid)]
+
+
+@contextlib.contextmanager
+def another(*up: str | Path, **settings: str) -> Iterator[DevCluster]:
+    """A further cluster, beside those that are up. Its folder's path is short."""
+    folder = Path(tempfile.mkdtemp(prefix="dct."))
+    folder.chmod(0o755)
+    cluster = DevCluster(folder / "a", settings)
+    try:
+        cluster.do("up", *up)
+        yield cluster
+    finally:
+        cluster.do("down")
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def must_succeed(result: subprocess.CompletedProcess[str]) -> str:

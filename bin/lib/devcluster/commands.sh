@@ -35,7 +35,7 @@ parse_up() {
     done
 }
 
-parse_sizes() {
+parse_settings() {
     local name value
     GPUS=${DEVCLUSTER_GPUS:-4} CPUS=${DEVCLUSTER_CPUS:-8} MEMORY=${DEVCLUSTER_MEMORY:-16000}
     SHM_SIZE=${DEVCLUSTER_SHM:-1g}
@@ -43,13 +43,16 @@ parse_sizes() {
         value=${!name}
         [[ $value =~ ^(0|[1-9][0-9]{0,6})$ ]] || fail "DEVCLUSTER_$name is '$value'; it must be a number"
     done
+    CLUSTER_NAME=${DEVCLUSTER_NAME:-devcluster}
+    [[ $CLUSTER_NAME =~ ^[a-z][a-z0-9_-]{0,39}$ ]] ||
+        fail "DEVCLUSTER_NAME is '$CLUSTER_NAME'; a name is of a-z, 0-9, _ and -, and begins with a letter"
     ((CPUS > 0 && MEMORY > 0)) || fail "DEVCLUSTER_CPUS and DEVCLUSTER_MEMORY must be more than 0"
     [[ $SHM_SIZE =~ ^[1-9][0-9]*[kmg%]?$ ]] || fail "DEVCLUSTER_SHM is '$SHM_SIZE'; a size is like 64m or 1g"
 }
 
 command_up() {
     parse_up "$@"
-    parse_sizes
+    parse_settings
     need_all
     mkdir -p "$ROOT"
     lock_root

@@ -101,7 +101,7 @@ write_slurm_conf() {
     local name last
     last=$(node_names | tail -n 1)
     cat >"$ROOT/etc/slurm.conf" <<CONF
-ClusterName=devcluster
+ClusterName=$CLUSTER_NAME
 SlurmctldHost=head($ETH_NET.2)
 SlurmUser=root
 SlurmdUser=root

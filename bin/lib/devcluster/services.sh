@@ -69,7 +69,7 @@ fill_accounting() {
     local -a sacctmgr=(sacctmgr --immediate --quiet)
     local -x SLURM_CONF=$ROOT/etc/slurm.conf
     {
-        "${sacctmgr[@]}" add cluster devcluster
+        "${sacctmgr[@]}" add cluster "$CLUSTER_NAME"
         "${sacctmgr[@]}" add qos low set priority=0 preemptmode=requeue
         "${sacctmgr[@]}" add qos high set priority=1000 preemptmode=requeue preempt=low
         "${sacctmgr[@]}" modify qos normal set priority=100

@@ -13,11 +13,13 @@ import pytest
 
 from slurmswift.files import lease as lease_module
 from slurmswift.files.lease import Lease
+from slurmswift.files.state_folder import StateFolder
 
 HOLDER = """
 import sys, time
 from pathlib import Path
 from slurmswift.files.lease import Lease
+from slurmswift.files.state_folder import StateFolder
 with Lease(Path(sys.argv[1])).held() as mine:
     print(mine, flush=True)
     time.sleep(60)
@@ -97,3 +99,18 @@ def test_whoever_was_replaced_notices_before_the_next_act(tmp_path: Path) -> Non
         for claim in claims.iterdir():
             claim.unlink()
         assert not lease.still_mine()
+
+
+def test_another_clusters_watcher_keeps_nobody_out(tmp_path: Path) -> None:
+    state = StateFolder(tmp_path)
+    with Lease(state.watch_folder("one")).held() as first:
+        assert first
+        with Lease(state.watch_folder("other")).held() as second:
+            assert second
+
+
+@pytest.mark.parametrize("name", ["..", "../elsewhere", "a/b", ""])
+def test_the_lease_of_a_strangely_named_cluster_lies_in_the_state_folder(
+    tmp_path: Path, name: str
+) -> None:
+    assert StateFolder(tmp_path).watch_folder(name).resolve().parent == tmp_path.resolve()
