@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from slurmswift.domain.recipe import FRAMEWORKS, RESUME_FLAG, Recipe, budget_names
+from slurmswift.domain.recipe import FORMATS, FRAMEWORKS, RESUME_FLAG, Recipe, budget_names
 from slurmswift.domain.sbatch_options import OPTIONS, SbatchOption
 from slurmswift.domain.swift import ADDED
 
@@ -130,9 +130,9 @@ KEYS = (
     ),
     Key(
         "checkpoints.format",
-        "`auto`",
+        ", ".join(f"`{name}`" for name in FORMATS),
         f"`{Recipe.checkpoints.format}`",
-        "How a checkpoint is judged to be whole.",
+        "By which framework's rules a checkpoint is judged to be whole; `auto` knows them apart.",
         "auto",
     ),
     Key(

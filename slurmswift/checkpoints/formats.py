@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from typing import Tuple
 
-from slurmswift.checkpoints import accelerate_state, dcp, hf_fsdp, hf_trainer
+from slurmswift.checkpoints import (
+    accelerate_state,
+    dcp,
+    hf_fsdp,
+    hf_trainer,
+    megatron,
+    megatron_swift,
+)
 from slurmswift.checkpoints.format import AUTO, Expected, Format
 
 # Of those that find a checkpoint, the first that recognises it judges it: the general ones last.
 FORMATS: Tuple[Format, ...] = (
+    megatron.FORMAT,
+    megatron.LEGACY,
+    megatron_swift.FORMAT,
     dcp.FORMAT,
     hf_fsdp.FORMAT,
     accelerate_state.FORMAT,

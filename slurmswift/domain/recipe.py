@@ -29,7 +29,10 @@ FRAMEWORKS = ("torchrun", "swift", "srun", "command")
 LATER_FRAMEWORKS = ("megatron-swift", "accelerate", "deepspeed", "mpi")
 ANY_PROGRAM = frozenset({"srun", "command"})  # what they start need not be Python
 ONE_A_NODE = frozenset({"command"})  # how many processes it starts is its own business
-FORMATS = ("auto", "dcp", "hf-fsdp", "accelerate", "hf-trainer")
+FORMATS = (
+    *("auto", "megatron", "megatron-legacy", "megatron-swift", "dcp", "hf-fsdp", "accelerate"),
+    "hf-trainer",
+)
 RESUME_FLAG = "--resume_from_checkpoint"
 MAX_PROCESSES = 1024
 

@@ -81,9 +81,9 @@ KINDS = {
         Kind("dcp", _DCP, "step-20", "dcp", 20),
         Kind("lightning", _LIGHTNING, "epoch=0-step=2.ckpt", "lightning", 2),
         Kind("lightning-sharded", _LIGHTNING_SHARDED, "epoch=0-step=2.ckpt", "lightning", 2),
-        Kind("megatron", _MEGATRON, "iter_0000010", "megatron", 10),
-        Kind("megatron-legacy", _MEGATRON, "iter_0000010", "megatron-legacy", 10),
-        Kind("megatron-swift", _MEGATRON, "checkpoint-10", "megatron-swift", 10),
+        Kind("megatron", _MEGATRON, "iter_0000010", "megatron", 10, 40),
+        Kind("megatron-legacy", _MEGATRON, "iter_0000010", "megatron-legacy", 10, 40),
+        Kind("megatron-swift", _MEGATRON, "checkpoint-10", "megatron-swift", 10, 40),
     )
 }
 

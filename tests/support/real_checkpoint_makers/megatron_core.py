@@ -29,6 +29,7 @@ def state() -> dict[str, Any]:
             pipeline_model_parallel_size=1,
             world_size=WORLD_SIZE,
             train_iters=40,
+            use_distributed_optimizer=True,
         ),
         "checkpoint_version": 3.0,
         "iteration": STEP,

@@ -36,6 +36,8 @@ UNSEEN = (
     Unseen("in the middle of a safetensors", SAFETENSORS, ("tail zeroed",)),
     Unseen("`scheduler.bin`", "scheduler.bin", ("removed",), ("accelerate",)),
     Unseen("training_args.bin", "training_args.bin"),
+    Unseen("`*.safetensors`, `config.json`", SAFETENSORS, formats=("megatron-swift",)),
+    Unseen("`*.safetensors`, `config.json`", "config.json", formats=("megatron-swift",)),
 )
 
 
