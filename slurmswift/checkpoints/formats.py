@@ -7,8 +7,11 @@ from typing import Tuple
 from slurmswift.checkpoints import (
     accelerate_state,
     dcp,
+    flash,
+    generic,
     hf_fsdp,
     hf_trainer,
+    lightning,
     megatron,
     megatron_swift,
 )
@@ -16,13 +19,16 @@ from slurmswift.checkpoints.format import AUTO, Expected, Format
 
 # Of those that find a checkpoint, the first that recognises it judges it: the general ones last.
 FORMATS: Tuple[Format, ...] = (
+    flash.FORMAT,
     megatron.FORMAT,
     megatron.LEGACY,
     megatron_swift.FORMAT,
+    lightning.FORMAT,
     dcp.FORMAT,
     hf_fsdp.FORMAT,
     accelerate_state.FORMAT,
     hf_trainer.FORMAT,
+    generic.FORMAT,
 )
 
 
