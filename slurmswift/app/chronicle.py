@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
 from slurmswift.domain.lifecycle import RunStatus, move
-from slurmswift.domain.records import SCHEMA, Grant
-from slurmswift.domain.run import AttemptEnd, RunState
+from slurmswift.domain.records import SCHEMA, Grant, PassedOver
+from slurmswift.domain.run import AttemptEnd, Quarantined, RunState
 from slurmswift.files import journal
 from slurmswift.files.run_directory import RunDirectory
 
@@ -69,7 +69,14 @@ class Chronicle:
         )
 
     def decided(
-        self, end: AttemptEnd, diagnosis: Journaled, observation: str, missing: tuple[str, ...]
+        self,
+        end: AttemptEnd,
+        diagnosis: Journaled,
+        observation: str,
+        missing: tuple[str, ...],
+        *,
+        passed_over: tuple[PassedOver, ...] = (),
+        quarantine: Quarantined | None = None,
     ) -> None:
         """Journal one decision with all that it rests on: what `why` shows."""
         self.note(
@@ -85,4 +92,7 @@ class Chronicle:
             step=end.step,
             progress=end.progress,
             records_missing=list(missing),
+            resumed_from=end.resumed_from,
+            passed_over=[asdict(item) for item in passed_over],
+            quarantine=None if quarantine is None else asdict(quarantine),
         )

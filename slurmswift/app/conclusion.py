@@ -12,7 +12,8 @@ from slurmswift.domain import policy
 from slurmswift.domain.job import JobState
 from slurmswift.domain.lifecycle import RunStatus
 from slurmswift.domain.phase import Over
-from slurmswift.domain.run import AvoidedNode
+from slurmswift.domain.quarantine import to_quarantine
+from slurmswift.domain.run import AvoidedNode, Quarantined
 from slurmswift.files.run_directory import RunDirectory
 
 
@@ -38,22 +39,31 @@ def conclude(
         return
     restarts = chronicle.run.read_plan().restart
     limits = policy.Limits(restarts.max_restarts, restarts.budgets)
-    choice = policy.decide((*state.counted_ends, end), limits, state.restarts)
+    ends = (*state.counted_ends, end)
+    quarantine = to_quarantine(ends, now)
+    choice = policy.decide(ends, limits, state.restarts, other_checkpoint=quarantine is not None)
     if isinstance(choice, policy.Resume):
         nodes = dict.fromkeys((*choice.avoid, *avoid))
         record_end(
             chronicle,
-            replace(end, decision="resume", reason=choice.why),
+            replace(end, decision="resume", reason=_with_quarantine(choice.why, quarantine)),
             story,
             over,
             to=RunStatus.RESTARTING,
             avoid=tuple(AvoidedNode(node, end.evidence or end.cause, now) for node in nodes),
             not_before=now + choice.delay if choice.delay else None,
+            quarantine=quarantine,
         )
         return
     stops = isinstance(choice, policy.Stop)
     end = replace(end, decision="stop" if stops else "hold", reason=choice.why)
     record_end(chronicle, end, story, over, to=RunStatus.FAILED if stops else RunStatus.HELD)
+
+
+def _with_quarantine(why: str, quarantine: Quarantined | None) -> str:
+    if quarantine is None:
+        return why
+    return f"{why}; {quarantine.path} is in quarantine: {quarantine.why}"
 
 
 def _owners_or_done(

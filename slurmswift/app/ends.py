@@ -9,7 +9,8 @@ from slurmswift.app.chronicle import Chronicle
 from slurmswift.app.facts import AttemptStory, newest_checkpoint
 from slurmswift.domain.lifecycle import RunStatus, move
 from slurmswift.domain.phase import Over
-from slurmswift.domain.run import AttemptEnd, AvoidedNode
+from slurmswift.domain.records import StartRecord
+from slurmswift.domain.run import AttemptEnd, AvoidedNode, Quarantined
 
 
 def attempt_end(
@@ -21,6 +22,8 @@ def attempt_end(
     known = state.checkpoint.step if state.checkpoint else -1
     diagnosis = story.diagnosis
     first = diagnosis.evidence[0] if diagnosis.evidence else None
+    start = story.start
+    resumed_step = start.resume_step if start else None
     return AttemptEnd(
         attempt=story.directory.number if story.directory else 0,
         epoch=state.epoch,
@@ -41,6 +44,10 @@ def attempt_end(
         decision="",
         reason="",
         at=now,
+        resumed_from=start.resume_from if start else None,
+        resumed_step=resumed_step,
+        # Before its first step it stands where its checkpoint does.
+        failed_at=resumed_step if story.last_step is None else story.last_step,
     )
 
 
@@ -53,12 +60,22 @@ def record_end(
     to: RunStatus,
     avoid: tuple[AvoidedNode, ...] = (),
     not_before: float | None = None,
+    quarantine: Quarantined | None = None,
 ) -> None:
     """Write the decided end down, and what the run is now, in one write.
 
     The journal comes first: where the state is lost to a kill, the end is concluded again.
     """
-    chronicle.decided(end, story.diagnosis, _observation(over, story), story.missing)
+    start = story.start
+    passed_over = start.passed_over if start else ()
+    chronicle.decided(
+        end,
+        story.diagnosis,
+        _observation(over, story),
+        story.missing,
+        passed_over=passed_over,
+        quarantine=quarantine,
+    )
     state = chronicle.state
     checkpoint = state.checkpoint
     if end.progress:
@@ -73,6 +90,8 @@ def record_end(
             checkpoint=checkpoint,
             avoid=(*state.avoid, *avoid),
             not_before=not_before,
+            quarantine=_still_there(state.quarantine, start)
+            + ((quarantine,) if quarantine else ()),
             status=move(state.status, to),
             reason=end.reason,
         )
@@ -81,6 +100,16 @@ def record_end(
         chronicle.note(
             "status", end.at, status=to.value, before=state.status.value, reason=end.reason
         )
+
+
+def _still_there(
+    quarantine: tuple[Quarantined, ...], start: StartRecord | None
+) -> tuple[Quarantined, ...]:
+    """What no attempt has moved aside yet: what is saved under the name later is another one."""
+    if start is None or start.rendezvous is None:
+        return quarantine
+    left = {item.path for item in start.passed_over if item.moved_to is None}
+    return tuple(item for item in quarantine if item.path in left)
 
 
 def _observation(over: Over, story: AttemptStory) -> str:

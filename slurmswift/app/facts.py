@@ -10,8 +10,11 @@ from slurmswift.domain.diagnosis import AttemptFacts, Diagnosis, LogText, diagno
 from slurmswift.domain.phase import Over
 from slurmswift.domain.records import ExitRecord, StartRecord
 from slurmswift.domain.run import KnownCheckpoint
+from slurmswift.domain.steps import last_step
 from slurmswift.files.log_bytes import read_log
 from slurmswift.files.run_directory import AttemptDirectory, RunDirectory
+
+_STEP_BYTES = 1 << 20  # the last step stands near a log's end
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,7 @@ class AttemptStory:
     exit: ExitRecord | None
     diagnosis: Diagnosis
     missing: tuple[str, ...]  # records that should be there and are not
+    last_step: int | None = None  # that the training's log speaks of
 
     @property
     def succeeded(self) -> bool:
@@ -45,12 +49,20 @@ def attempt_story(run: RunDirectory, job_id: str, restart_count: int, over: Over
         slurm_state="OUT_OF_MEMORY" if over.out_of_memory else over.state.value,
         exit_code=over.exit_code,
     )
-    diagnosis = diagnose(attempt_logs(run, directory, start, job_id), facts)
+    logs = attempt_logs(run, directory, start, job_id)
+    diagnosis = diagnose(logs, facts)
     ended = facts.exit_record
     missing = [] if ended else ["exit.json"]
     reported = {record.node for record in facts.node_records}
     missing += [f"nodes/{node}.json" for node in facts.nodes if node not in reported]
-    return AttemptStory(directory, start, ended, diagnosis, tuple(missing if directory else ()))
+    return AttemptStory(
+        directory,
+        start,
+        ended,
+        diagnosis,
+        tuple(missing if directory else ()),
+        last_step(logs[0].data[-_STEP_BYTES:]) if directory and logs else None,
+    )
 
 
 def attempt_facts(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from slurmswift.app.starts import Starts
 from slurmswift.checkpoints import find_resume_point
 from slurmswift.domain import policy
 from slurmswift.domain.lifecycle import TERMINAL, RunStatus
@@ -82,14 +83,24 @@ _NEXT = {
 def decisions(entry: IndexEntry) -> tuple[Mapping[str, object], ...]:
     """Every decision of a run with what it rests on, as `why --json` prints them."""
     run = RunDirectory(entry.run_dir)
-    shown = []
+    shown: list[dict[str, object]] = []
+    starts = Starts(run)
     for line in journal.read(run.journal):
         event = line.get("event")
         if event == "decided":
+            shown += starts.up_to(line.get("attempt"))
             keys = ("attempt", "observation", "diagnosis", "decision", "reason", "job_id", "step")
             shown.append({"time": line.get("at"), **{key: line.get(key) for key in keys}})
             shown[-1]["records_missing"] = line.get("records_missing")
-        elif event in ("intent", "submitted", "requeued", "refused", "excluded", "stop"):
+        elif event in (
+            "intent",
+            "submitted",
+            "requeued",
+            "refused",
+            "excluded",
+            "stop",
+            "restored",
+        ):
             shown.append(
                 {
                     "time": line.get("at"),
@@ -111,10 +122,10 @@ def decisions(entry: IndexEntry) -> tuple[Mapping[str, object], ...]:
                     "reason": "its writer was interrupted, or the file was changed",
                 }
             )
-    return tuple(shown)
+    return (*shown, *starts.rest())
 
 
-_ACT_KEYS = ("act", "job_id", "epoch", "exclude", "nodes", "restart_count", "words", "by")
+_ACT_KEYS = ("act", "job_id", "epoch", "exclude", "nodes", "restart_count", "words", "by", "paths")
 
 
 def _act_words(line: Mapping[str, object]) -> str:

@@ -2,7 +2,7 @@
 
 Its files are written straight into the folder, trainer_state.json last; a save that was cut off
 therefore leaves a folder of the right name. What the format cannot show is not claimed: a change
-in the middle of a safetensors file, and the absence of another rank's own file.
+in the middle of a safetensors file, and another rank's absent file where nobody says how many.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import PurePath
 from typing import Iterator, List, Tuple
 
 from slurmswift.checkpoints.checkpoint import Problem
-from slurmswift.checkpoints.contents import DamagedError
+from slurmswift.checkpoints.contents import DamagedError, opened
 from slurmswift.checkpoints.files import Files, damaged, missing
 from slurmswift.checkpoints.format import Expected, Findings, Format, named
 from slurmswift.checkpoints.json_file import load_object
@@ -26,6 +26,11 @@ VERSION_FOLDER = (r"v\d+-.*",)
 STATE_FILE = "trainer_state.json"
 _SAVE_IN_PROGRESS = "checkpoint-is-incomplete.txt"  # transformers' just-in-time checkpoint
 _TRAINER_MARK = "training_args.bin"
+_ARGUMENTS = "args.json"  # ms-swift's own
+_TAG_FILE = "latest"
+_MAX_TAG_BYTES = 4096
+_MAX_RANKS = 1_000_000
+_MOST_SHOWN = 20
 
 _WEIGHTS = re.compile(
     r"^(model|pytorch_model|adapter_model|adapter).*\.(safetensors|bin|pt|pth)$"
@@ -38,6 +43,8 @@ def judge(files: Files, step: int, expected: Expected) -> Findings:
     """Look at every file that a resume reads."""
     max_steps, problems = _max_steps(files, step)
     problems += _missing_parts(files)
+    problems += _missing_of_ranks(files, expected)
+    problems += _stale_tag(files)
     problems += missing_shards(files.path, set(files.names))
     problems += files.damage(sorted(files.names - {STATE_FILE}), deep=expected.deep)
     return Findings(
@@ -79,6 +86,42 @@ def _missing_parts(files: Files) -> Iterator[Problem]:
     # Trainer writes the two together, and takes a fresh schedule as silently.
     if {"optimizer.pt", _TRAINER_MARK} <= names and "scheduler.pt" not in names:
         yield missing("scheduler.pt")
+
+
+def _missing_of_ranks(files: Files, expected: Expected) -> Iterator[Problem]:
+    """Each rank of a distributed run leaves its random state; one alone leaves rng_state.pth."""
+    ranks = _saved_by(files) or expected.world_size or 0
+    if ranks <= 1 or expected.weights_only or _TRAINER_MARK not in files.names:
+        return
+    wanted = [f"rng_state_{rank}.pth" for rank in range(ranks)]
+    lacking = [name for name in wanted if name not in files.names]
+    for name in lacking[:_MOST_SHOWN]:
+        yield missing(name, f"missing: {ranks} ranks saved, and each leaves its own")
+
+
+def _saved_by(files: Files) -> int:
+    """How many ranks ms-swift says that it had; 0 where it does not say."""
+    if _ARGUMENTS not in files.names:
+        return 0
+    try:
+        ranks = load_object(files.path / _ARGUMENTS).get("global_world_size")
+    except DamagedError:  # reported where every file is judged
+        return 0
+    return ranks if type(ranks) is int and 0 < ranks <= _MAX_RANKS else 0
+
+
+def _stale_tag(files: Files) -> Iterator[Problem]:
+    """DeepSpeed's ``latest`` names the folder that a load goes to."""
+    if _TAG_FILE not in files.names:
+        return
+    try:
+        with opened(files.path / _TAG_FILE) as file:
+            tag = file.read(0, min(file.size, _MAX_TAG_BYTES)).decode("utf-8", "replace").strip()
+    except DamagedError as error:
+        yield damaged(_TAG_FILE, str(error))
+        return
+    if tag not in files.folders():
+        yield damaged(_TAG_FILE, f"names {tag!r:.60}, and there is nothing of that name")
 
 
 FORMAT = Format(

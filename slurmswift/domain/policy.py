@@ -116,11 +116,14 @@ class Limits:
         return named.get(row.name, named.get(category, row.budget))
 
 
-def decide(ends: Sequence[AttemptEnd], limits: Limits, restarts: int) -> Decision:
+def decide(
+    ends: Sequence[AttemptEnd], limits: Limits, restarts: int, *, other_checkpoint: bool = False
+) -> Decision:
     """Decide about the last of ``ends``, an attempt that failed and that its owner did not cancel.
 
-    ``restarts`` is how often the run was put back before. Pure: the same history gives the same
-    decision, so that ``why`` and a replay can show it again.
+    ``restarts`` is how often the run was put back before. ``other_checkpoint``: the next attempt
+    starts from an older one (quarantine.py), so a spent budget is no reason to stop. Pure: the
+    same history gives the same decision, so that ``why`` and a replay can show it again.
     """
     end = ends[-1]
     row = row_for(end.cause)
@@ -134,13 +137,15 @@ def decide(ends: Sequence[AttemptEnd], limits: Limits, restarts: int) -> Decisio
     recent = since_progress(ends)
     used = sum(row_for(other.cause) is row for other in recent)
     budget = limits.budget(row, end.category)
-    if used > budget:
+    if used > budget and not other_checkpoint:
         return Stop(
             f"{end.cause}: the budget for {row.name} ({budget} restart{'s' * (budget != 1)} "
             "without a new checkpoint) is spent"
         )
     avoid = (end.node,) if row.avoid_node and end.node else ()
     why = f"{end.cause}: restart {used} of {budget} for {row.name} since the last new checkpoint"
+    if used > budget:
+        why = f"{end.cause}: once more, from an older checkpoint"
     if avoid:
         why += f", avoiding {end.node}"
     # The first restart of a kind is at once, unless the fault itself needs time to pass.

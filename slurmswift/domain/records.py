@@ -66,7 +66,10 @@ class Fields:
             raise StateError(f"{self._where}: damaged: {key!r} is not a list of text")
         return tuple(values)
 
-    def objects(self, key: str) -> Tuple[Fields, ...]:
+    def objects(self, key: str, *, missing_is_empty: bool = False) -> Tuple[Fields, ...]:
+        """Read a list of objects; one that an older writer did not know may be missing."""
+        if missing_is_empty and key not in self._source:
+            return ()
         return tuple(Fields(value, f"{self._where}: {key}") for value in self.get(key, list))
 
     def object(self, key: str) -> Optional[Fields]:

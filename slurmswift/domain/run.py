@@ -40,6 +40,15 @@ class AvoidedNode:
 
 
 @dataclass(frozen=True)
+class Quarantined:
+    """A checkpoint that the next attempt must not start from, until one has moved it aside."""
+
+    path: str
+    why: str
+    at: float
+
+
+@dataclass(frozen=True)
 class AttemptEnd:
     """One attempt that is over: what ended it and what was done about it."""
 
@@ -62,6 +71,9 @@ class AttemptEnd:
     decision: str
     reason: str
     at: float
+    resumed_from: Optional[str] = None  # the checkpoint that it had started from
+    resumed_step: Optional[int] = None
+    failed_at: Optional[int] = None  # the last step that its log tells, else resumed_step
 
 
 @dataclass(frozen=True)
@@ -85,6 +97,7 @@ class RunState:
     checkpoint: Optional[KnownCheckpoint] = None
     avoid: Tuple[AvoidedNode, ...] = ()
     ends: Tuple[AttemptEnd, ...] = field(default=())
+    quarantine: Tuple[Quarantined, ...] = ()
     # A person resumed the run after so many ends: budgets and floors count anew from there.
     forgiven: int = 0
 
@@ -142,8 +155,18 @@ class RunState:
                 for item in fields.objects("avoid")
             ),
             ends=tuple(_parse_end(item) for item in fields.objects("ends")),
+            quarantine=parse_quarantine(source, where),
             forgiven=fields.get("forgiven", int),
         )
+
+
+def parse_quarantine(source: object, where: str) -> Tuple[Quarantined, ...]:
+    """Return the one thing of run.json that an attempt asks; older ones have no word of it."""
+    items = Fields.of_record(source, where).objects("quarantine", missing_is_empty=True)
+    return tuple(
+        Quarantined(item.get("path", str), item.get("why", str), item.get("at", float))
+        for item in items
+    )
 
 
 def _status(text: str, where: str) -> RunStatus:
@@ -187,4 +210,7 @@ def _parse_end(item: Fields) -> AttemptEnd:
         decision=item.get("decision", str),
         reason=item.get("reason", str),
         at=item.get("at", float),
+        resumed_from=item.optional("resumed_from", str),
+        resumed_step=item.optional("resumed_step", int),
+        failed_at=item.optional("failed_at", int),
     )

@@ -9,10 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import List, Optional, Tuple
 
-from slurmswift.atomic import write_json
-from slurmswift.checkpoints import Checkpoint, ResumePoint, find_resume_point
+from slurmswift.atomic import read_json, write_json
+from slurmswift.checkpoints import Checkpoint, Expected, ResumePoint, find_resume_point
+from slurmswift.checkpoints.aside import name_aside
 from slurmswift.domain.hostlist import expand
 from slurmswift.domain.records import PassedOver, Rendezvous, StartRecord
+from slurmswift.domain.run import Quarantined, parse_quarantine
+from slurmswift.errors import StateError
 from slurmswift.node.attempt import Attempt, RunFolder
 from slurmswift.node.ending import write_exit
 from slurmswift.node.fence import Fence
@@ -45,20 +48,36 @@ def begin(arguments: List[str]) -> int:
         return _end(attempt, 1, "fenced", f"superseded: {closed}")
     if alive is not None:
         return _end(attempt, 1, "preflight", f"an earlier attempt did not end: {alive}")
-    resume = find_resume_point(options.checkpoint_dir)
+    try:
+        quarantine = _quarantine(run)
+    except StateError as error:
+        return _end(attempt, 1, "preflight", str(error))
+    nodes = expand(os.environ.get("SLURM_JOB_NODELIST", "")) or (start.batch_host,)
+    resume = find_resume_point(
+        options.checkpoint_dir,
+        Expected(
+            world_size=len(nodes) * options.ranks_per_node if options.ranks_per_node else None,
+            quarantine=frozenset(item.path for item in quarantine),
+        ),
+    )
     if resume.checkpoint is not None and resume.checkpoint.finished:
         # Resumed, it would train one step too many.
         return _end(attempt, 0, None, f"already finished: {resume.checkpoint.path}")
-    nodes = expand(os.environ.get("SLURM_JOB_NODELIST", "")) or (start.batch_host,)
     others = [node for node in nodes if node != start.batch_host]
     try:
         address, port = address_of(options.interface, others), free_port()
     except (NoAddressError, NoPortError) as error:
         return _end(attempt, 1, "preflight", f"{start.batch_host}: {error}")
-    passed_over = tuple(_move_aside(item, attempt.number) for item in resume.passed_over)
+    mine = _is_below(options.checkpoint_dir, options.output_dir)
+    passed_over = tuple(_passed_over(item, attempt, mine=mine) for item in resume.passed_over)
     settled = _settle(start, resume, passed_over, nodes, options.interface)
     settled = replace(settled, rendezvous=Rendezvous(start.batch_host, address, port))
+    # The record first: whatever ends us between the two, the new names stand in it.
     write_json(attempt.start_file, settled.to_json())
+    moved = tuple(map(_move_aside, passed_over))
+    if moved != passed_over:
+        settled = replace(settled, passed_over=moved)
+        write_json(attempt.start_file, settled.to_json())
     _tell(settled)
     return 0
 
@@ -68,6 +87,8 @@ def _parse(arguments: List[str]) -> argparse.Namespace:
     parser.add_argument("--run-dir", type=Path, required=True)
     parser.add_argument("--attempt-dir", type=Path, required=True)
     parser.add_argument("--checkpoint-dir", type=Path, required=True)
+    parser.add_argument("--output-dir", type=Path, required=True)
+    parser.add_argument("--ranks-per-node", type=int, default=0)  # 0: not known
     parser.add_argument("--interface", default="")
     parser.add_argument("--patience", type=float, default=_PATIENCE_SECONDS)
     return parser.parse_args(arguments)
@@ -91,24 +112,36 @@ def _settle(
     )
 
 
-def _move_aside(checkpoint: Checkpoint, attempt: int) -> PassedOver:
-    """Rename what is not whole, so that no trainer counts it, nor saves over its left-overs.
-
-    Hugging Face's rotation takes every ``checkpoint-*`` for one to keep, and removes a good one
-    for it. Nothing is lost: the folder keeps its files under a name of its own.
-    """
-    path = Path(checkpoint.path)
-    aside = path.with_name(f".bad-{path.name}-{attempt:03d}")
+def _quarantine(run: RunFolder) -> Tuple[Quarantined, ...]:
+    """What the watcher has put there; a script that was only rendered has no watcher."""
+    path = run.path / "run.json"
     try:
-        path.rename(aside)
+        return parse_quarantine(read_json(path), str(path))
+    except FileNotFoundError:
+        return ()
+
+
+def _is_below(folder: Path, top: Path) -> bool:
+    inner, outer = os.path.realpath(folder), os.path.realpath(top)
+    return inner == outer or inner.startswith(f"{outer}/")
+
+
+def _passed_over(checkpoint: Checkpoint, attempt: Attempt, *, mine: bool) -> PassedOver:
+    """Say why, and where it is to go: what lies outside the run's output stays as it is."""
+    aside = name_aside(Path(checkpoint.path), attempt.number) if mine else None
+    return PassedOver(checkpoint.path, checkpoint.why_not, None if aside is None else str(aside))
+
+
+def _move_aside(item: PassedOver) -> PassedOver:
+    """Rename what is not gone on from, so that no trainer counts it, nor saves over its files."""
+    if item.moved_to is None:
+        return item
+    try:
+        Path(item.path).rename(item.moved_to)
     except OSError as error:
-        _say(f"{path} cannot be moved aside: {error.strerror}")
-        return PassedOver(checkpoint.path, _why(checkpoint))
-    return PassedOver(checkpoint.path, _why(checkpoint), str(aside))
-
-
-def _why(checkpoint: Checkpoint) -> str:
-    return f"{checkpoint.state.value}: " + "; ".join(checkpoint.problems[:5])
+        _say(f"{item.path} cannot be moved aside: {error.strerror}")
+        return replace(item, moved_to=None)
+    return item
 
 
 def _tell(start: StartRecord) -> None:

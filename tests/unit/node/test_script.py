@@ -78,39 +78,6 @@ def test_a_victims_zero_is_no_success(script: JobScript) -> None:
     )
 
 
-def test_it_resumes_from_the_newest_whole_checkpoint(script: JobScript) -> None:
-    output = script.run_dir / "output"
-    whole, torn = save(output, 4), save(output, 8)
-    (torn / "optimizer.pt").write_bytes(b"PK\x03\x04torn")
-    run(script, "exit 0")
-
-    assert started(script)[0] == f"n1 resumes from [{whole}]"
-    start = script.record("001-7", "start.json")
-    assert (start["resume_from"], start["resume_step"]) == (str(whole), 4)
-    assert start["passed_over"] == [
-        {
-            "path": str(torn),
-            "why": "corrupt: optimizer.pt: cut: a zip archive without its end",
-            "moved_to": str(output / ".bad-checkpoint-8-001"),
-        }
-    ]
-    # Under its own name a trainer's rotation would count it, and remove a good one for it.
-    assert sorted(path.name for path in output.glob("*checkpoint-*")) == [
-        ".bad-checkpoint-8-001",
-        "checkpoint-4",
-    ]
-
-
-def test_a_finished_run_is_not_resumed(script: JobScript) -> None:
-    save(script.run_dir / "output", 100, max_steps=100)
-
-    assert run(script, "exit 1")[0] == 0
-    assert started(script) == []
-    ended = script.record("001-7", "exit.json")
-    assert ended["status"] == 0
-    assert str(ended["message"]).startswith("already finished: ")
-
-
 class TestTheGate:
     """What may not train makes no attempt directory and says one line."""
 
