@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cluster.slurmswift_cli import Cli, Run
+from tests.cluster.slurmswift_cli import Cli, Run, slurm
+from tests.support import damage
 from tests.support.devcluster import DevCluster
 from tests.support.tiny_swift import final_state, make_example, swift_python, train_undisturbed
 
@@ -56,3 +60,114 @@ def test_a_cut_network_costs_time_and_nothing_else(
     assert step is not None
     assert step >= 10, run.story()
     assert final_state(run.path / "output") == undisturbed(run, example)
+
+
+# Twelve steps with three checkpoints, the weights in two shards.
+SHORT = (
+    "launch.arguments.max_steps=12",
+    "launch.arguments.save_steps=4",
+    "environment.variables.STEP_SECONDS=0",
+)
+FULL = "sft-full-cpu.yaml"
+KINDS = {
+    "full": (FULL, *SHORT, "launch.arguments.max_shard_size=100KB"),
+    "zero2": (FULL, *SHORT, "launch.arguments.deepspeed=zero2", "launch.arguments.fp16=false"),
+}
+NEWEST, BEFORE = 8, 4
+
+
+@dataclass(frozen=True)
+class Whole:
+    """An undisturbed short training: its output, and how it ended."""
+
+    output: Path
+    state: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def whole(
+    running_devcluster: DevCluster, example: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Whole]:
+    """One undisturbed training of each kind, by hand, with the words that slurmswift renders."""
+    folder = tmp_path_factory.mktemp("whole")
+    cli = Cli(folder / "state", folder / "runs", running_devcluster.root / "etc" / "profile.yaml")
+    made = {}
+    for kind, (name, *sets) in KINDS.items():
+        options = [word for text in sets for word in ("--set", text)]
+        recipe = str(example / name)
+        cli.ok("render", recipe, *options, "--output", str(folder / kind))
+        plan = json.loads((folder / kind / "plan.json").read_text())
+        output = example / f"whole-{kind}"
+        made[kind] = Whole(
+            output, train_undisturbed(example, (*plan["command"], *plan["arguments"]), output)
+        )
+    return made
+
+
+# Every way takes a minute: three of them with each test of the cluster, all with --sweep.
+OFTEN = ("cut zip", "rng of one rank", "half written")
+ALL = [
+    pytest.param(kind, way, id=way.name, marks=() if way.name in OFTEN else pytest.mark.sweep)
+    for kind, ways in (("full", damage.FULL), ("zero2", damage.ZERO2))
+    for way in ways
+]
+
+
+@pytest.mark.parametrize(("kind", "way"), ALL)
+def test_a_damaged_newest_checkpoint_is_passed_over_and_named(
+    watched: Cli, example: Path, whole: dict[str, Whole], kind: str, way: damage.Damage
+) -> None:
+    # The output of an earlier training of this very run, as its next attempt finds it.
+    run = submit(watched, example, *KINDS[kind], "sbatch.begin=now+1hour")
+    output = run.path / "output"
+    for step in (BEFORE, NEWEST):
+        shutil.copytree(whole[kind].output / f"checkpoint-{step}", output / f"checkpoint-{step}")
+    way.do(output / f"checkpoint-{NEWEST}")
+
+    slurm("scontrol", "update", f"JobId={run.job_id}", "StartTime=now")
+    body = run.wait_until_over(240)
+
+    assert body["status"] == "COMPLETED", run.story()
+    assert run.resumed_step() == BEFORE, run.story()
+    assert final_state(output) == whole[kind].state
+    told = watched.ok("why", run.run_id)
+    assert f"passed over checkpoint-{NEWEST} (now .bad-checkpoint-{NEWEST}-001)" in told
+    assert way.said in told, told
+    # Nothing is removed; and what was saved in its place is whole.
+    assert sorted(path.name for path in output.glob("checkpoint-[0-9]*")) == [
+        "checkpoint-12",
+        "checkpoint-4",
+        "checkpoint-8",
+    ]
+    aside = output / f".bad-checkpoint-{NEWEST}-001"
+    assert aside.is_dir()
+
+
+def test_ahead_of_the_time_limit_it_saves_and_goes_on_from_there(
+    watched: Cli, example: Path
+) -> None:
+    run = submit(
+        watched,
+        example,
+        "sft-full-cpu.yaml",
+        "sbatch.time=2",
+        "launch.arguments.max_steps=400",
+        "launch.arguments.save_steps=1000",  # nothing is saved but on request
+        "launch.arguments.dataloader_num_workers=2",
+        "environment.variables.STEP_SECONDS=1",
+    )
+
+    run.wait("a second attempt trains", lambda: _second_resumes(run), 300)
+
+    first = run.why()[0]
+    assert first["diagnosis"]["cause"] == "sched-time-limit", run.story()
+    step = run.resumed_step()
+    assert step == first["step"]
+    assert step is not None
+    assert step > 0
+    assert f"left when asked to, at step {step} of 400" in run.story()
+    watched.ok("stop", run.run_id)
+
+
+def _second_resumes(run: Run) -> bool:
+    return len(run.attempts()) > 1 and "'global_step/max_steps'" in run.log(1)
