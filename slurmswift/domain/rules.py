@@ -67,6 +67,10 @@ GATES: Tuple[bytes, ...] = (
     b"t join collective",
     b"t finish collective",
     b"the lagging ranks that",
+    b"std::bad_alloc",
+    b"paths are missing",
+    b"Cuda failure",
+    b"MPI_ABORT",
 )
 
 # Common words that matter beside one rule's message alone: looked for once that rule has matched.

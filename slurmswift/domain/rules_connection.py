@@ -86,13 +86,16 @@ CONNECTION_RULES: Tuple[Rule, ...] = (
         "gloo-no-interface",
         Role.ROOT,
         "comm-interface-misconfig",
-        ("Unable to find address for", "Unable to resolve hostname to a (local) address"),
+        ("Unable to find ", "Unable to resolve hostname to a (local) address"),
         (
-            r"Unable to find address for: (?P<peer>\S+)",
+            r"Unable to find (?:address|interface) for: (?P<peer>\S+)",
             r"Unable to resolve hostname to a \(local\) address",
         ),
         _GLOO + "/device.cc, ProcessGroupGloo.cpp",
-        ("RuntimeError: [/x/gloo/transport/tcp/device.cc:128] Unable to find address for: hsn7",),
+        (
+            "RuntimeError: [/x/gloo/transport/tcp/device.cc:128] Unable to find address for: hsn7",
+            "RuntimeError: Unable to find interface for: hsn7",
+        ),
         ("Unable to find the address book",),
     ),
     # Fabric
@@ -119,7 +122,7 @@ CONNECTION_RULES: Tuple[Rule, ...] = (
             r"Transport retry count exceeded on (?P<peer>mlx\w+:\d+|\S{1,60})",
             (
                 r"NCCL WARN NET/OFI .{0,120}(?:UNDELIVERABLE|[Cc]ompletion with "
-                r"error|Unreachable|unreachable)"
+                r"error|completed with error|Unreachable|unreachable)"
             ),
         ),
         "NCCL src/transport/net_ib.cc 2.7 to 2.28, aws-ofi-nccl",
@@ -135,6 +138,7 @@ CONNECTION_RULES: Tuple[Rule, ...] = (
             ),
             "ibvwrap.cc:160 NCCL WARN Call to ibv_modify_qp failed with error Connection timed out",
             "NCCL WARN NET/OFI Request 0x1 completed with error. RC: 107. Error: UNDELIVERABLE",
+            "NCCL WARN NET/OFI Request completed with error. RC: 107. Error: 4105 (Unresponsive",
         ),
         ("n1:1:1 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB eth0:10.0.0.1<0>",),
     ),
@@ -229,6 +233,7 @@ CONNECTION_RULES: Tuple[Rule, ...] = (
             "connect() timed out",
             "imed out",
             "gaierror",
+            "host not found: ",
             "Could not resolve hostname",
             "ssh: connect to host",
             "No route to host",
@@ -237,7 +242,8 @@ CONNECTION_RULES: Tuple[Rule, ...] = (
             (
                 r"^(?!.{0,400}retrying \(try=).{0,300}The client socket has (?:timed out after "
                 r"\d+m?s|failed to "
-                r"connect to any network address).{0,60}\((?P<peer>[^,()\s]{1,120}),"
+                r"connect to any network address).{0,60}?(?:to|of) "
+                r"\(?(?P<peer>[^,()\s]{1,120}?)(?:,|:\d)"
             ),
             (
                 r"^(?:RuntimeError|ValueError|TimeoutError|torch\.distributed\.\w+): "
@@ -245,7 +251,7 @@ CONNECTION_RULES: Tuple[Rule, ...] = (
                 r"timed out|"
                 r"Connection refused|Connection timed out|No route to host)"
             ),
-            r"^socket\.gaierror: \[Errno -\d\]",
+            r"^socket\.gaierror: \[Errno -\d\]|^(?:Value|Runtime)Error: host not found: ",
             r"^ssh: (?:Could not resolve hostname|connect to host) (?P<peer>[^\s:]{1,120})",
         ),
         _C10D + "/socket.cpp, TCPStore.cpp 1.12 to 2.9",
@@ -260,6 +266,11 @@ CONNECTION_RULES: Tuple[Rule, ...] = (
                 "address of (n5, 40323)."
             ),
             "RuntimeError: connect() timed out. Original timeout was 1800000 ms.",
+            (
+                "[E socket.cpp:860] [c10d] The client socket has timed out after 60s while trying "
+                "to connect to 192.0.0.1:1234"
+            ),
+            "ValueError: host not found: Temporary failure in name resolution",
         ),
         (
             (

@@ -135,7 +135,7 @@ MACHINE_RULES: Tuple[Rule, ...] = (
         (
             r"^(?:[\w.]{1,60}: )?(?:CUDA|HIP|NPU|XPU) out of memory",
             r"^(?:[\w.]{1,60}: |what\(\): +)?CUDA error: out of memory",
-            r"NCCL WARN (?:\[.{1,40}\] )?Cuda failure (?:\d+ )?'out of memory'",
+            r"(?:NCCL WARN (?:\[.{1,40}\] )?|^)Cuda failure (?:\d+ )?'out of memory'",
             r"(?:CUBLAS|CUDNN)_STATUS_ALLOC_FAILED",
             r"NCCL WARN Failed to CUDA [cm]alloc",
             r"^\S{0,80}: RESOURCE_EXHAUSTED: Out of memory",
@@ -151,6 +151,7 @@ MACHINE_RULES: Tuple[Rule, ...] = (
                 "capacity)"
             ),
             "n9:30:31 [3] include/alloc.h:178 NCCL WARN Cuda failure 'out of memory'",
+            "Cuda failure 2 'out of memory'",
         ),
         (
             (
@@ -174,11 +175,13 @@ MACHINE_RULES: Tuple[Rule, ...] = (
             "Memory access fault by GPU",
             "EXECUTION_FAILED",
             "invalid configuration argument",
+            "Xid",
         ),
         (
             r"an illegal memory access was encountered",
             r"device-side assert triggered",
             r"^Memory access fault by GPU node-\d+",
+            r"NVRM: Xid \(.{1,40}\): (?:13|31), ",
             r"CUDA error: (?:CUBLAS_STATUS_EXECUTION_FAILED|invalid configuration argument)",
             r"CUDA error: (?:misaligned address|unspecified launch failure|an illegal instruction)",
             r"\.cu:\d+: .{0,300}Assertion `.{1,200}` failed",
@@ -186,6 +189,7 @@ MACHINE_RULES: Tuple[Rule, ...] = (
         "CUDA runtime; PyTorch aten/src/ATen/native/cuda",
         (
             "CUDA error (/build/flash_fwd.h:188): an illegal memory access was encountered",
+            "NVRM: Xid (PCI:0000:1b:00): 31, pid=44, MMU Fault: ENGINE GRAPHICS faulted",
             (
                 "../aten/src/ATen/native/cuda/IndexKernel.cu:92: operator(): block: [0,0,0], "
                 "thread: [1,0,0] "

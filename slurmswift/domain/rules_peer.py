@@ -92,7 +92,7 @@ PEER_RULES: Tuple[Rule, ...] = (
         "gloo-peer-closed",
         Role.CONSEQUENCE,
         "comm-remote-peer-lost",
-        ("gloo/transport/tcp/", "Application timeout caused pair closure"),
+        ("gloo/transport/tcp/", "Application timeout caused pair closure", "monitoredBarrier"),
         (
             (
                 r"gloo/transport/tcp/\S{1,40}\] (?:Connection closed by "
@@ -101,6 +101,7 @@ PEER_RULES: Tuple[Rule, ...] = (
             ),
             r"Connection closed by peer \[",
             r"Application timeout caused pair closure",
+            r"monitoredBarrier, but received errors while waiting for send/recv from rank \d+",
         ),
         _GLOO + "/pair.cc",
         (
@@ -240,9 +241,15 @@ PEER_RULES: Tuple[Rule, ...] = (
         "nccl-call-failed",
         Role.CONSEQUENCE,
         "comm-remote-peer-lost",
-        ("NCCL error in", "ncclSystemError", "ncclInternalError", "ncclUnhandledCudaError"),
         (
-            r"^(?:RuntimeError|torch\.distributed\.\w+): NCCL error in: ",
+            "NCCL error in",
+            "NCCL Error ",
+            "ncclSystemError",
+            "ncclInternalError",
+            "ncclUnhandledCudaError",
+        ),
+        (
+            r"^(?:RuntimeError|torch\.distributed\.\w+): NCCL (?:error in|Error \d+): ",
             r"^nccl(?:System|Internal|UnhandledCuda)Error: ",
         ),
         _C10D + "/NCCLUtils.hpp; NCCL's own reason stands in its WARN line",
@@ -262,6 +269,28 @@ PEER_RULES: Tuple[Rule, ...] = (
         remedy="NCCL names no reason: set NCCL_DEBUG=INFO for the next attempt. Usual ones are "
         "CUDA or NCCL versions that differ between nodes, a full /dev/shm, an old driver, or a "
         "peer that ended; a two-node all-reduce test tells the environment from the code",
+    ),
+    Rule(
+        "process-crashed",
+        Role.CONSEQUENCE,
+        "comm-remote-peer-lost",
+        ("Fatal Python error: ", "Caught signal ", " *** Process received signal ***", "MPI_ABORT"),
+        (
+            r"^Fatal Python error: (?:Segmentation fault|Aborted|Bus error|Illegal instruction)",
+            r"Caught signal \d+ \((?:Segmentation fault|Aborted|Bus error|Illegal instruction)",
+            r"\*\*\* Process received signal \*\*\*",
+            r"^MPI_ABORT was invoked on rank (?P<rank>\d+) in communicator",
+        ),
+        "Python faulthandler; UCX and Open MPI signal handlers: the process says that, not why",
+        (
+            "Fatal Python error: Segmentation fault",
+            "[n1:7:0:7] Caught signal 11 (Segmentation fault: address not mapped to object)",
+            "[n1:00042] *** Process received signal ***",
+            "MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD",
+        ),
+        ("Fatal Python error: init_import_site: Failed to import the site module",),
+        remedy="A process crashed in native code and says no more: the frames below the line name "
+        "the library; keep a core file (ulimit -c unlimited), and look in dmesg on its node",
     ),
     Rule(
         "nccl-aftermath",

@@ -294,15 +294,17 @@ CODE_RULES: Tuple[Rule, ...] = (
         "code-collective-desync",
         (
             "mismatch between collectives",
-            "Message truncated",
             "op.preamble.length",
             "MISMATCH",
             "appears not to match",
             "DDP expects same model",
+            "essage truncated : ",
+            "Mismatched collective",
         ),
         (
             r"Detected mismatch between collectives on ranks\. Rank (?P<rank>\d+) is running",
-            r"NCCL WARN Message truncated : received \d+ bytes instead of \d+",
+            r"NCCL WARN .{0,120}[Mm]essage truncated : receiv(?:ed|ing) \d+ bytes instead of \d+",
+            r"NCCL WARN Mismatched collective detected",
             r"op\.preamble\.length <= op\.nbytes",
             r"SIZE_OR_SYNTAX_MISMATCH|COLLECTIVE_TYPE_MISMATCH",
             r"appears not to match (?:sizes|strides) of the same param in process 0",
@@ -316,6 +318,8 @@ CODE_RULES: Tuple[Rule, ...] = (
                 "collective: "
                 "CollectiveFingerPrint(SequenceNumber=21, OpType=BROADCAST"
             ),
+            "NCCL WARN NET/Socket : peer n2<4> message truncated : receiving 64 bytes instead of 3",
+            "init.cc:1247 NCCL WARN Mismatched collective detected, please check around rank 39",
         ),
         ("size mismatch for lm_head.weight",),
     ),
