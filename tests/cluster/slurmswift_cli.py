@@ -161,6 +161,14 @@ class Run:
     def log(self, number: int = -1) -> str:
         return (self.attempts()[number] / "job.log").read_text(errors="replace")
 
+    def make_older(self, seconds: float = 300.0) -> None:
+        """As if the time had passed that an sbatch may take."""
+        state = self.record("run.json")
+        state["submitted_at"] -= seconds
+        if state["intent"]:
+            state["intent"]["at"] -= seconds
+        (self.path / "run.json").write_text(json.dumps(state, separators=(", ", ": ")) + "\n")
+
     def wait_until_training(self, beyond: int = 0, seconds: float = 90.0) -> None:
         """Until a checkpoint later than step ``beyond`` is there."""
         self.wait(

@@ -135,15 +135,6 @@ def pass_until_over(run: Run, status: str) -> None:
     assert run.status()["status"] == status, run.story()
 
 
-def make_older(run: Run, seconds: float = 300.0) -> None:
-    """As if the time had passed that an sbatch may take."""
-    state = run.record("run.json")
-    state["submitted_at"] -= seconds
-    if state["intent"]:
-        state["intent"]["at"] -= seconds
-    (run.path / "run.json").write_text(json.dumps(state, separators=(", ", ": ")) + "\n")
-
-
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_submit(home: Home, moment: str) -> None:
     (home.recipe.parent / "seconds").write_text("3\n")
@@ -153,7 +144,7 @@ def test_submit(home: Home, moment: str) -> None:
     home.cli.watch_once()
     assert run.status()["status"] == "PLANNED"
 
-    make_older(run)
+    run.make_older()
     pass_until_over(run, "COMPLETED")
 
     assert_trained_once_at_a_time(home, run, attempts=1)
@@ -200,7 +191,7 @@ def test_resume(home: Home, moment: str) -> None:
     home.kill_at(moment, "sbatch ")
 
     home.killed("resume", run.run_id)
-    make_older(run)
+    run.make_older()
     pass_until_over(run, "COMPLETED")
 
     assert_trained_once_at_a_time(home, run, attempts=2)
