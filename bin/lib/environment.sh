@@ -53,15 +53,15 @@ make_venv() {
 need_environment() {
     local kind=$1 stamps=$ROOT/.venv/slurmswift wanted
     local pytorch=examples/torchrun-cpu/requirements.txt for_tests=tests/support/requirements.txt
-    local -a what=(--editable . --requirement "$pytorch")
-    [[ $kind == run ]] || what=(--editable ".[dev]" --requirement "$pytorch" --requirement "$for_tests")
+    local -a packages=(--editable . --requirement "$pytorch")
+    [[ $kind == run ]] || packages=(--editable ".[dev]" --requirement "$pytorch" --requirement "$for_tests")
     wanted=$(cd "$ROOT" && cat pyproject.toml "$pytorch" "$for_tests" | sha256sum)
     # A pip that runs by itself: an environment that was moved or half made has none.
     "$ROOT/.venv/bin/python" -m pip --version >/dev/null 2>&1 || make_venv
     if [[ $(cat "$stamps-$kind.stamp" 2>/dev/null) != "$wanted" ]]; then
         say "installing slurmswift and the example's PyTorch into .venv"
         (cd "$ROOT" && .venv/bin/python -m pip install --quiet --quiet --disable-pip-version-check \
-            "${what[@]}" </dev/null >&2) ||
+            "${packages[@]}" </dev/null >&2) ||
             fail "pip could not install what is needed; its words are above"
         printf '%s\n' "$wanted" >"$stamps-$kind.stamp"
         # `dev` is all of `run`, and more.
