@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Iterator, Optional
+from typing import Iterator, Optional, Tuple
+
+_PART_BYTES = 1 << 20
 
 
 class DamagedError(Exception):
@@ -43,7 +46,7 @@ class Contents:
         parts = []
         while length > 0:
             try:
-                part = os.pread(self._descriptor, min(length, 1 << 20), offset)
+                part = os.pread(self._descriptor, min(length, _PART_BYTES), offset)
             except OSError as error:
                 raise DamagedError(f"cannot be read: {error.strerror}") from error
             if not part:
@@ -53,6 +56,16 @@ class Contents:
             length -= len(part)
         return b"".join(parts)
 
+    def parts(self) -> Iterator[bytes]:
+        """Return every byte, a part at a time."""
+        for offset in range(0, self.size, _PART_BYTES):
+            yield self.read(offset, min(_PART_BYTES, self.size - offset))
+
+    def read_through(self) -> None:
+        """Read every byte: what the disk cannot give back is damage, whatever it would be."""
+        for _ in self.parts():
+            pass
+
     def first_hole(self) -> Optional[int]:
         """Where the first never-written block is: data lost in a crash leaves the size right."""
         try:
@@ -60,3 +73,28 @@ class Contents:
         except OSError:  # an empty file, or a file system that cannot tell
             return None
         return hole if hole < self.size else None
+
+    def has_hole(self, offset: int, length: int) -> bool:
+        """Whether one of these bytes was never written."""
+        return any(is_hole for _, _, is_hole in self.runs(offset, length))
+
+    def runs(self, offset: int, length: int) -> Iterator[Tuple[int, int, bool]]:
+        """Return these bytes as runs, each written or never written: (offset, length, is hole)."""
+        end = min(offset + length, self.size)
+        while offset < end:
+            data = self._seek(offset, os.SEEK_DATA, end)
+            if data > offset:
+                yield offset, data - offset, True
+            hole = self._seek(data, os.SEEK_HOLE, end) if data < end else end
+            if hole > data:
+                yield data, hole - data, False
+            offset = hole
+
+    def _seek(self, offset: int, what: int, end: int) -> int:
+        try:
+            return min(os.lseek(self._descriptor, offset, what), end)
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # nothing but a hole is left
+                return end
+            # A file system that cannot tell has no holes.
+            return offset if what == os.SEEK_DATA else end

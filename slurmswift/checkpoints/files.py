@@ -19,6 +19,7 @@ _UNFINISHED = re.compile(r"^\.tmp|\.tmp$|^tmp-|~$")
 
 _MAX_FILES = 100_000  # 8 files a rank for ten thousand ranks, and then some
 _MAX_DEPTH = 8
+_MOST_DAMAGED = 200  # files of one checkpoint: after so many nobody asks for the next
 
 Check = Callable[..., None]  # (path, deep=False); raises DamagedError
 
@@ -70,10 +71,15 @@ class Files:
 
     def damage(self, names: Iterable[str], *, deep: bool = False) -> Iterator[Problem]:
         """Judge each file by the kind that its name tells; of other kinds nothing is known."""
+        found = 0
         for name in names:
             problem = self.damage_of(name, check_for(name), deep=deep)
             if problem is not None:
                 yield problem
+                found += 1
+                if found == _MOST_DAMAGED:
+                    yield damaged(".", f"{found} files are damaged; the rest was not looked at")
+                    return
 
     def damage_of(self, name: str, check: Optional[Check], *, deep: bool) -> Optional[Problem]:
         """Judge one file by ``check``, whatever its name."""

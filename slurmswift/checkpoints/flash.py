@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Iterator, List, Tuple
 
-from slurmswift.checkpoints import hf_fsdp, hf_trainer
+from slurmswift.checkpoints import deepspeed, hf_fsdp, hf_trainer
 from slurmswift.checkpoints.checkpoint import Problem
 from slurmswift.checkpoints.dcp import DATA, METADATA, folder_problems
 from slurmswift.checkpoints.files import Files, missing
@@ -21,7 +21,7 @@ _TRACKER = "dlrover_latest.txt"
 _FOLDER = re.compile(r"(?:checkpoint-)?(\d{1,18})")
 _RANK = r"rank_\d+\.pt"
 # Whose files these can be: the first that recognises them.
-_TRAINERS = (hf_fsdp.FORMAT, hf_trainer.FORMAT)
+_TRAINERS = (deepspeed.IN_TRAINER, hf_fsdp.FORMAT, hf_trainer.FORMAT)
 
 
 def _find(folder: Folder, _expected: Expected) -> Iterator[Tuple[str, int]]:
@@ -40,7 +40,7 @@ def _judge(files: Files, step: int, expected: Expected) -> Findings:
         inside = form.judge(files, step, expected)
     newest = read_tracker(files.path.parent / _TRACKER)
     if newest is not None and step <= newest:
-        return Findings(inside.problems, max_steps=inside.max_steps)
+        return Findings(inside.problems, max_steps=inside.max_steps, unfit=inside.unfit)
     said = "no step" if newest is None else str(newest)
     late = missing(_TRACKER, f"says {said}: not every rank had written this one")
     return Findings((late, *inside.problems), max_steps=inside.max_steps, unfinished=True)

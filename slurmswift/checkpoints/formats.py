@@ -7,6 +7,7 @@ from typing import Tuple
 from slurmswift.checkpoints import (
     accelerate_state,
     dcp,
+    deepspeed,
     flash,
     generic,
     hf_fsdp,
@@ -24,6 +25,8 @@ FORMATS: Tuple[Format, ...] = (
     megatron.LEGACY,
     megatron_swift.FORMAT,
     lightning.FORMAT,
+    deepspeed.FORMAT,
+    deepspeed.IN_TRAINER,
     dcp.FORMAT,
     hf_fsdp.FORMAT,
     accelerate_state.FORMAT,

@@ -66,14 +66,11 @@ def _judge(files: Files, step: int, expected: Expected) -> Findings:
     parts = folders_of_parts(files)
     inside = frozenset(name for name in files.names if name.partition("/")[0] in parts)
     # Trainer's own files, by Trainer's rules; of the parts it knows nothing.
-    rest = hf_trainer.FORMAT.judge(Files(files.path, files.names - inside), step, expected)
-    own = tuple(problem for problem in rest.problems if problem.file not in ("model", "optimizer"))
-    problems = (*own, *parts_problems(files, expected))
-    if not expected.weights_only and "scheduler.pt" not in files.names:
-        problems += (missing("scheduler.pt"),)
-    named_already = {problem.file for problem in problems}
-    ranks = missing_of_ranks(files, "rng_state_{}.pth", expected)
-    problems += tuple(problem for problem in ranks if problem.file not in named_already)
+    own = Files(files.path, files.names - inside)
+    rest = hf_trainer.judge_all_but_the_parts(own, step, expected)
+    problems = (*rest.problems, *parts_problems(files, expected))
+    if not expected.weights_only and hf_trainer.SCHEDULER not in files.names:
+        problems += (missing(hf_trainer.SCHEDULER),)
     return replace(rest, problems=tuple(dict.fromkeys(problems)))
 
 

@@ -3,20 +3,26 @@
 Its files are written straight into the folder, trainer_state.json last; a save that was cut off
 therefore leaves a folder of the right name. What the format cannot show is not claimed: a change
 in the middle of a safetensors file, and another rank's absent file where nobody says how many.
+
+How many ranks saved is told by ms-swift's args.json, or by training_args.bin. The ranks of the run
+that is to resume tell nothing of it: without shards a training may go on with more or fewer.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Iterator, List, Tuple
 
 from slurmswift.checkpoints.checkpoint import Problem
-from slurmswift.checkpoints.contents import DamagedError, opened
+from slurmswift.checkpoints.contents import DamagedError
 from slurmswift.checkpoints.files import Files, damaged, missing
 from slurmswift.checkpoints.format import Expected, Findings, Format, named
-from slurmswift.checkpoints.json_file import load_object
+from slurmswift.checkpoints.json_file import load_numbers, load_object
 from slurmswift.checkpoints.shards import missing_shards
+from slurmswift.checkpoints.stub_pickle import Stub
+from slurmswift.checkpoints.torch_items import load_data_pickle
 
 # Only the bare name: checkpoint-10-merged, checkpoint-10.bad and the like are no resume points.
 CHECKPOINT_N = r"checkpoint-(\d{1,18})"
@@ -24,27 +30,36 @@ CHECKPOINT_N = r"checkpoint-(\d{1,18})"
 VERSION_FOLDER = (r"v\d+-.*",)
 
 STATE_FILE = "trainer_state.json"
+SCHEDULER = "scheduler.pt"
 _SAVE_IN_PROGRESS = "checkpoint-is-incomplete.txt"  # transformers' just-in-time checkpoint
-_TRAINER_MARK = "training_args.bin"
-_ARGUMENTS = "args.json"  # ms-swift's own
-_TAG_FILE = "latest"
-_MAX_TAG_BYTES = 4096
+_TRAINER_ARGUMENTS = "training_args.bin"
+_SWIFT_ARGUMENTS = "args.json"
 _MAX_RANKS = 1_000_000
 _MOST_SHOWN = 20
 
-_WEIGHTS = re.compile(
-    r"^(model|pytorch_model|adapter_model|adapter).*\.(safetensors|bin|pt|pth)$"
-    r"|.*_model_states\.pt$"  # DeepSpeed, below global_stepN/
-)
-_OPTIMIZER = re.compile(r"^optimizer.*\.(pt|pth|bin)$|.*_optim_states\.pt$")
+_RANDOM = re.compile(r"rng_state_(\d{1,7})\.pth")
+_WEIGHTS = re.compile(r"^(model|pytorch_model|adapter_model|adapter).*\.(safetensors|bin|pt|pth)$")
+_ADAPTER = re.compile(r"^adapter_model\.(safetensors|bin)$")
+_ADAPTER_SETTINGS = "adapter_config.json"
+_OPTIMIZER = re.compile(r"^optimizer.*\.(pt|pth|bin)$")
 
 
 def judge(files: Files, step: int, expected: Expected) -> Findings:
     """Look at every file that a resume reads."""
+    rest = judge_all_but_the_parts(files, step, expected)
+    return replace(rest, problems=(*_missing_parts(files, expected), *rest.problems))
+
+
+def judge_all_but_the_parts(files: Files, step: int, expected: Expected) -> Findings:
+    """Judge by Trainer's rules, but do not ask for weights, optimizer and schedule.
+
+    Those have other names where DeepSpeed or FSDP saves them.
+    """
     max_steps, problems = _max_steps(files, step)
-    problems += _missing_parts(files)
-    problems += _missing_of_ranks(files, expected)
-    problems += _stale_tag(files)
+    if _SAVE_IN_PROGRESS in files.names:
+        problems.append(missing(_SAVE_IN_PROGRESS, "the save did not finish"))
+    if not expected.weights_only:
+        problems += _missing_of_ranks(files)
     problems += missing_shards(files.path, set(files.names))
     problems += files.damage(sorted(files.names - {STATE_FILE}), deep=expected.deep)
     return Findings(
@@ -52,8 +67,29 @@ def judge(files: Files, step: int, expected: Expected) -> Findings:
         max_steps=max_steps,
         unfinished=STATE_FILE not in files.names,
         last=STATE_FILE,
-        late=frozenset(files.matching(r"rng_state_\d+\.pth")),
+        late=frozenset(filter(_RANDOM.fullmatch, files.names)),
     )
+
+
+def saved_by(files: Files) -> int:
+    """How many ranks wrote it, by its own words; 0 where it does not say."""
+    if _SWIFT_ARGUMENTS in files.names:
+        try:
+            return _as_ranks(load_object(files.path / _SWIFT_ARGUMENTS).get("global_world_size"))
+        except DamagedError:  # reported where every file is judged
+            pass
+    if _TRAINER_ARGUMENTS in files.names:
+        try:
+            arguments = load_data_pickle(files.path / _TRAINER_ARGUMENTS)
+        except DamagedError:
+            return 0
+        state = arguments.get("distributed_state") if isinstance(arguments, Stub) else None
+        return _as_ranks(state.get("num_processes") if isinstance(state, Stub) else None)
+    return 0
+
+
+def _as_ranks(value: object) -> int:
+    return value if type(value) is int and 0 < value <= _MAX_RANKS else 0
 
 
 def _max_steps(files: Files, step: int) -> Tuple[int, List[Problem]]:
@@ -61,7 +97,7 @@ def _max_steps(files: Files, step: int) -> Tuple[int, List[Problem]]:
     if STATE_FILE not in files.names:
         return 0, [missing(STATE_FILE, "missing: the save did not finish")]
     try:
-        body = load_object(files.path / STATE_FILE)
+        body = load_numbers(files.path / STATE_FILE, ("global_step", "max_steps"))
     except DamagedError as error:
         return 0, [damaged(STATE_FILE, str(error))]
     at, most = body.get("global_step"), body.get("max_steps")
@@ -71,58 +107,53 @@ def _max_steps(files: Files, step: int) -> Tuple[int, List[Problem]]:
     return most if type(most) is int else 0, []
 
 
-def _missing_parts(files: Files) -> Iterator[Problem]:
+def _missing_parts(files: Files, expected: Expected) -> Iterator[Problem]:
     paths = [PurePath(name) for name in files.names]
     names = {path.name for path in paths}
-    if _SAVE_IN_PROGRESS in names:
-        yield missing(_SAVE_IN_PROGRESS, "the save did not finish")
     if not any(map(_WEIGHTS.match, names)):
         yield missing("model", "no file of weights")
+    # Peft loads no adapter without its settings.
+    for path in paths:
+        settings = str(path.with_name(_ADAPTER_SETTINGS))
+        if _ADAPTER.match(path.name) and settings not in files.names:
+            yield missing(settings)
+    if expected.weights_only:
+        return
     # A resume without it goes on silently with a fresh optimizer: a worse model, and no message.
     if not any(map(_OPTIMIZER.match, names)) and not any(
         "optimizer" in str(path.parent) for path in paths
     ):
         yield missing("optimizer", "no file of the optimizer's state")
     # Trainer writes the two together, and takes a fresh schedule as silently.
-    if {"optimizer.pt", _TRAINER_MARK} <= names and "scheduler.pt" not in names:
-        yield missing("scheduler.pt")
+    by_trainer = {_TRAINER_ARGUMENTS, _SWIFT_ARGUMENTS} & names
+    if by_trainer and "optimizer.pt" in names and SCHEDULER not in names:
+        yield missing(SCHEDULER)
 
 
-def _missing_of_ranks(files: Files, expected: Expected) -> Iterator[Problem]:
+def _missing_of_ranks(files: Files) -> Iterator[Problem]:
     """Each rank of a distributed run leaves its random state; one alone leaves rng_state.pth."""
-    ranks = _saved_by(files) or expected.world_size or 0
-    if ranks <= 1 or expected.weights_only or _TRAINER_MARK not in files.names:
+    ranks = saved_by(files)
+    if ranks == 1 and "rng_state.pth" not in files.names:
+        yield missing("rng_state.pth")
+    if ranks == 1:
         return
-    wanted = [f"rng_state_{rank}.pth" for rank in range(ranks)]
-    lacking = [name for name in wanted if name not in files.names]
-    for name in lacking[:_MOST_SHOWN]:
-        yield missing(name, f"missing: {ranks} ranks saved, and each leaves its own")
+    seen = {int(match.group(1)) for match in map(_RANDOM.fullmatch, files.names) if match}
+    # One that is there shows that those before it were; a made-up one shows nothing.
+    most = max([ranks, *(rank + 1 for rank in seen if rank < len(seen) + _MOST_SHOWN)])
+    lacking = [rank for rank in range(most) if rank not in seen]
+    for rank in lacking[:_MOST_SHOWN]:
+        yield missing(f"rng_state_{rank}.pth", f"missing: {most} ranks saved, each leaves its own")
 
 
-def _saved_by(files: Files) -> int:
-    """How many ranks ms-swift says that it had; 0 where it does not say."""
-    if _ARGUMENTS not in files.names:
-        return 0
-    try:
-        ranks = load_object(files.path / _ARGUMENTS).get("global_world_size")
-    except DamagedError:  # reported where every file is judged
-        return 0
-    return ranks if type(ranks) is int and 0 < ranks <= _MAX_RANKS else 0
+_LAST_RANKS = (
+    "an `rng_state_R.pth` of the last ranks removed, where neither `args.json` nor"
+    " `training_args.bin` tells how many there were"
+)
 
-
-def _stale_tag(files: Files) -> Iterator[Problem]:
-    """DeepSpeed's ``latest`` names the folder that a load goes to."""
-    if _TAG_FILE not in files.names:
-        return
-    try:
-        with opened(files.path / _TAG_FILE) as file:
-            tag = file.read(0, min(file.size, _MAX_TAG_BYTES)).decode("utf-8", "replace").strip()
-    except DamagedError as error:
-        yield damaged(_TAG_FILE, str(error))
-        return
-    if tag not in files.folders():
-        yield damaged(_TAG_FILE, f"names {tag!r:.60}, and there is nothing of that name")
-
+_SETTINGS = (
+    "`config.json`, `generation_config.json`, `training_args.bin`, `args.json`, the tokenizer:"
+    " removed"
+)
 
 FORMAT = Format(
     name="hf-trainer",
@@ -131,6 +162,16 @@ FORMAT = Format(
     recognise=lambda _files: True,  # every checkpoint-N that no other format claims
     judge=judge,
     below=(VERSION_FOLDER,),
-    layout="`checkpoint-N/`",
-    last="`trainer_state.json`",
+    layout="`checkpoint-N/` with `model.safetensors` (or shards and their index, or"
+    " `adapter_model.safetensors`), `optimizer.pt`, `scheduler.pt`, `rng_state*.pth`; below"
+    " ms-swift's `vN-.../` too",
+    last=f"`{STATE_FILE}`, but for the other ranks' `rng_state_R.pth`",
+    in_progress=f"no `{STATE_FILE}`, or a `{_SAVE_IN_PROGRESS}`",
+    only_deep=("changed bytes in the middle of a file of torch",),
+    never=(
+        "changed bytes in the middle of a safetensors file",
+        "`scaler.pt` removed, which only some trainings have",
+        _LAST_RANKS,
+    ),
+    ignored=(_SETTINGS, "`README.md`"),
 )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Dict, Iterable, Iterator, List, Optional, Tuple, Union
 
 from slurmswift.checkpoints.checkpoint import Checkpoint
 from slurmswift.checkpoints.format import Expected, Folder, Format
-from slurmswift.checkpoints.formats import formats_for
+from slurmswift.checkpoints.formats import FORMATS, formats_for
 from slurmswift.checkpoints.judging import judge_candidate
 
 AnyPath = Union[str, "os.PathLike[str]"]
@@ -93,8 +93,15 @@ def _newest_first(top: str, expected: Expected) -> List[_Candidate]:
 
 
 def _merged(found: Iterable[_Candidate]) -> List[_Candidate]:
-    """One candidate a path: different places to look may meet."""
-    return list({candidate.path: candidate for candidate in found}.values())
+    """One candidate a path and step: different places to look may meet, each for other formats."""
+    merged: Dict[Tuple[str, int], _Candidate] = {}
+    for candidate in found:
+        key = (candidate.path, candidate.step)
+        known = merged.get(key)
+        formats = {*candidate.formats, *(known.formats if known else ())}
+        ordered = tuple(form for form in FORMATS if form in formats)
+        merged[key] = replace(candidate, formats=ordered)
+    return list(merged.values())
 
 
 def _folders_below(

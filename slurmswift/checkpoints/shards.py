@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Iterator, List, Set
+from typing import Dict, Iterator, List, Set
 
 from slurmswift.checkpoints.checkpoint import Problem, State
 from slurmswift.checkpoints.contents import DamagedError
 from slurmswift.checkpoints.json_file import load_object
+from slurmswift.checkpoints.safetensors_file import tensor_names
 
 _SHARD = re.compile(r"^(.+)-\d{5}-of-(\d{5})(\.safetensors|\.bin)$")
 _INDEX = ".index.json"
@@ -23,15 +24,32 @@ def missing_shards(path: Path, files: Set[str]) -> Iterator[Problem]:
             if name not in files:
                 yield Problem(name, "missing", State.INCOMPLETE)
     for index in sorted(name for name in files if name.endswith(_INDEX)):
-        for name in _listed(path / index):
+        for name, tensors in sorted(_listed(path / index).items()):
             if name not in files:
                 yield Problem(name, f"missing; {index} lists it", State.INCOMPLETE)
+            elif name.endswith(".safetensors"):
+                yield from _lacking(path, name, tensors, index)
 
 
-def _listed(index: Path) -> List[str]:
+def _lacking(path: Path, name: str, tensors: List[str], index: str) -> Iterator[Problem]:
+    """A shard of another save has the right name and size, and other tensors."""
+    try:
+        there = tensor_names(path / name)
+    except DamagedError:  # reported where every file is judged
+        return
+    absent = next((tensor for tensor in tensors if tensor not in there), None)
+    if absent is not None:
+        yield Problem(name, f"lacks {absent[:80]!r}, which {index} lists", State.CORRUPT)
+
+
+def _listed(index: Path) -> Dict[str, List[str]]:
+    """Return each shard's tensors."""
     try:
         weights = load_object(index).get("weight_map")
     except DamagedError:  # reported where every file is judged
-        return []
-    values = weights.values() if isinstance(weights, dict) else ()
-    return sorted({value for value in values if isinstance(value, str)})
+        return {}
+    found: Dict[str, List[str]] = {}
+    for tensor, name in weights.items() if isinstance(weights, dict) else ():
+        if isinstance(name, str):
+            found.setdefault(name, []).append(tensor)
+    return found

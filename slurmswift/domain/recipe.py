@@ -31,7 +31,7 @@ ANY_PROGRAM = frozenset({"srun", "command"})  # what they start need not be Pyth
 ONE_A_NODE = frozenset({"command"})  # how many processes it starts is its own business
 FORMATS = (
     *("auto", "megatron", "megatron-legacy", "megatron-swift", "dcp", "hf-fsdp", "accelerate"),
-    *("hf-trainer", "lightning", "flash", "generic"),
+    *("hf-trainer", "hf-deepspeed", "deepspeed", "lightning", "flash", "generic"),
 )
 RESUME_FLAG = "--resume_from_checkpoint"
 MAX_PROCESSES = 1024

@@ -98,7 +98,7 @@ def test_each_item_must_begin_and_end(tmp_path: Path, position: int, word: str) 
 
 def test_changed_bytes_in_the_middle_are_for_the_deep_look(tmp_path: Path) -> None:
     path = two_items(tmp_path)
-    data = (ITEM * 2).replace(b"\x80\x02.", b"\x80\x03.", 1)
+    data = (ITEM * 2).replace(b"\x80\x02N", b"\x80\x03N", 1)
     (path / "__0_0.distcp").write_bytes(data)
 
     assert judge(path).whole

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.torch
 
 BY_NAME = {form.name: form for form in FORMATS}
 SAFETENSORS = "*.safetensors"
+TRAINERS = ("hf-trainer", "hf-deepspeed")
 DAMAGES = ("removed", "emptied", "cut to 1%", "cut to 50%", "cut to 99%", "tail zeroed")
 
 
@@ -36,6 +37,10 @@ UNSEEN = (
     Unseen("in the middle of a safetensors", SAFETENSORS, ("tail zeroed",)),
     Unseen("`scheduler.bin`", "scheduler.bin", ("removed",), ("accelerate",)),
     Unseen("training_args.bin", "training_args.bin"),
+    Unseen("`config.json`, `generation_config.json`", "*config.json", ("removed",), TRAINERS),
+    Unseen("`README.md`", "README.md", formats=TRAINERS),
+    Unseen("`zero_to_fp32.py`", "zero_to_*.py", formats=("hf-deepspeed",)),
+    Unseen("`model.safetensors` removed", "model.safetensors", ("removed",), ("hf-deepspeed",)),
     Unseen("`*.safetensors`, `config.json`", SAFETENSORS, formats=("megatron-swift",)),
     Unseen("`*.safetensors`, `config.json`", "config.json", formats=("megatron-swift",)),
 )
@@ -46,15 +51,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> RealCheckpoints:
     return RealCheckpoints(tmp_path_factory.mktemp("real-checkpoints"))
 
 
-# Trainer's own kinds have tests of their own.
-TRIED = [
-    kind
-    for kind in KINDS.values()
-    if kind.format in BY_NAME and kind.format not in ("hf-trainer", "hf-deepspeed", "deepspeed")
-]
-
-
-@pytest.fixture(params=TRIED, ids=lambda kind: kind.name)
+@pytest.fixture(params=KINDS.values(), ids=lambda kind: kind.name)
 def kind(request: pytest.FixtureRequest) -> Kind:
     chosen: Kind = request.param
     return chosen
