@@ -191,6 +191,35 @@ def diagnose(
 
 
 @app.command()
+def checkpoints(
+    what: Annotated[
+        str, typer.Argument(metavar="DIR|RUN", help="A folder of checkpoints, or a run.")
+    ],
+    *,
+    deep: Annotated[bool, typer.Option("--deep", help="Read every byte.")] = False,
+    digests: Annotated[
+        Path | None,
+        typer.Option(
+            "--digests", metavar="FILE", help="Write sha256sum's lines of all whole ones; --deep."
+        ),
+    ] = None,
+    restore: Annotated[
+        bool, typer.Option("--restore", help="Give those that lie aside their names back.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show what checkpoints are there, which are whole, and where a resume would start."""
+    from slurmswift.cli import show_checkpoints as show  # noqa: PLC0415 - all formats with it
+
+    if restore and (deep or digests):
+        raise UsageError("--restore only renames: leave out --deep and --digests")
+    if restore:
+        raise typer.Exit(show.show_restored(make_tools(), what, as_json=as_json))
+    status = show.show_checkpoints(make_tools(), what, deep=deep, record=digests, as_json=as_json)
+    raise typer.Exit(status)
+
+
+@app.command()
 def stop(run: Run, *, as_json: Json = False) -> None:
     """Cancel a run for good: it is never resumed by itself."""
     from slurmswift.app.runs import find_run  # noqa: PLC0415
@@ -263,7 +292,6 @@ def adopt(
 
 # Commands of the design that later versions bring: refused by name, never "no such command".
 NOT_YET = [
-    "checkpoints",
     "preflight",
     "nodes",
     "templates",
