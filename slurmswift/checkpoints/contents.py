@@ -62,9 +62,10 @@ class Contents:
             yield self.read(offset, min(_PART_BYTES, self.size - offset))
 
     def read_through(self) -> None:
-        """Read every byte: what the disk cannot give back is damage, whatever it would be."""
-        for _ in self.parts():
-            pass
+        """Read all that was written: what the disk cannot give back is damage, whatever it was."""
+        for start, length, is_hole in self.runs(0, self.size):
+            for offset in () if is_hole else range(start, start + length, _PART_BYTES):
+                self.read(offset, min(_PART_BYTES, start + length - offset))
 
     def first_hole(self) -> Optional[int]:
         """Where the first never-written block is: data lost in a crash leaves the size right."""

@@ -142,7 +142,7 @@ class _Walk:
             if self._leads_out(entry.path):
                 message = "a link out of the checkpoint, not followed"
                 self.problems.append(missing(name, message))
-            elif not entry.is_dir():
+            elif not _is_folder(entry):
                 self.names.add(name)
         elif not entry.is_dir(follow_symlinks=False):
             if not _UNFINISHED.search(entry.name):
@@ -153,5 +153,12 @@ class _Walk:
             self.problems.append(damaged(name, f"folders deeper than {_MAX_DEPTH} levels"))
 
     def _leads_out(self, link: str) -> bool:
-        top = os.path.realpath(self._top)
-        return not os.path.realpath(link).startswith(f"{top}/")
+        top, target = os.path.realpath(self._top), os.path.realpath(link)
+        return target != top and not target.startswith(f"{top}/")
+
+
+def _is_folder(link: os.DirEntry[str]) -> bool:
+    try:
+        return link.is_dir()
+    except OSError:  # a link to itself: whoever opens it is told
+        return False

@@ -11,7 +11,7 @@ from slurmswift.checkpoints.contents import Contents, DamagedError, opened
 
 # Parsed, it may take 25 times as much memory. Greater ones do occur: the state of a long training
 # has its whole log in it.
-_MAX_PARSED_BYTES = 64 << 20
+_MAX_PARSED_BYTES = 32 << 20
 _END_BYTES = 1 << 20
 _SPACE = b" \t\r\n"
 _CLOSING = {b"{": b"}", b"[": b"]"}

@@ -17,7 +17,7 @@ AnyPath = Union[str, "os.PathLike[str]"]
 
 _ANYTHING = Expected()
 _MAX_STEP = 10**18
-_MAX_ENTRIES = 100_000  # of one folder: an output directory has tens
+_MAX_ENTRIES = 100_000  # of one folder, and candidates of all: an output directory has tens
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,8 @@ def _newest_first(top: str, expected: Expected) -> List[_Candidate]:
         # A format that has no folders below is not looked for there.
         here = tuple(form for form in forms if below == () or below in form.below)
         for folder in _folders_below(looked, looked[top], below):
-            found += _in_folder(folder, here, expected)
+            if len(found) < _MAX_ENTRIES:
+                found += _in_folder(folder, here, expected)
     return sorted(_merged(found), key=lambda c: (c.step, c.modified, c.path), reverse=True)
 
 

@@ -23,6 +23,10 @@ _MAX_KEY = 1 << 60  # greater numbers can be made to hash alike
 _MANGLED = (IndexError, KeyError, TypeError, ValueError, AttributeError, OverflowError)
 
 
+class TooLongError(DamagedError):
+    """It takes more steps than any honest one: more of its bytes would not help."""
+
+
 class Stub:
     """What a pickle names or would have made: nothing of it exists."""
 
@@ -102,7 +106,7 @@ class _Machine:
             if code == _STOP:
                 return self.stack.pop()
             OPCODES[code](self)
-        raise DamagedError(f"a pickle of more than {most_opcodes} opcodes")
+        raise TooLongError(f"a pickle of more than {most_opcodes} opcodes")
 
     def take(self, length: int) -> bytes:
         end = self.position + length

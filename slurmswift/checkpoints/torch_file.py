@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Iterator, List
+from typing import Iterator, List, NamedTuple
 
 from slurmswift.checkpoints.contents import Contents, DamagedError, opened
 from slurmswift.checkpoints.sums import crc_of
@@ -40,8 +40,7 @@ class _Directory:
     limit: int
 
 
-@dataclass(frozen=True)
-class _Entry:
+class _Entry(NamedTuple):
     """One record of the archive, as the directory has it."""
 
     name: bytes
@@ -49,6 +48,10 @@ class _Entry:
     crc: int
     size: int  # as it lies there
     offset: int  # of its local header
+
+    @property
+    def shown(self) -> str:
+        return self.name[-80:].decode("utf-8", "replace")
 
 
 def check_torch_file(path: Path, *, deep: bool = False) -> None:
@@ -69,8 +72,11 @@ def check_torch_file(path: Path, *, deep: bool = False) -> None:
         entries = _read_entries(file, _find_directory(file))
         if not any(entry.name.endswith(b"/data.pkl") for entry in entries):
             raise DamagedError("a zip archive, but not of torch.save: no data.pkl in it")
-        hole = file.first_hole()
-        if deep or hole is not None:
+        packed = next((entry for entry in entries if entry.packing != _STORED), None)
+        if packed is not None:
+            # Packed data may unpack to any size.
+            raise DamagedError(f"{packed.shown} is compressed, which torch.save does not do")
+        if deep or file.first_hole() is not None:
             _check_sums(file, entries, deep=deep)
 
 
@@ -159,15 +165,11 @@ def _check_sums(file: Contents, entries: List[_Entry], *, deep: bool) -> None:
     if sum(entry.size for entry in entries) > file.size:
         raise DamagedError("the zip directory lists more bytes than the file has")
     for entry in entries:
-        shown = entry.name[-80:].decode("utf-8", "replace")
-        if entry.packing != _STORED:
-            # Packed data may unpack to any size.
-            raise DamagedError(f"{shown} is compressed, which torch.save does not do")
         start = _start_of(file, entry)
         hole = file.has_hole(start, entry.size)
         if (deep or hole) and crc_of(file, start, entry.size) != entry.crc:
             what = "blocks were never written" if hole else "damaged: its sum is wrong"
-            raise DamagedError(f"{what} ({shown})")
+            raise DamagedError(f"{what} ({entry.shown})")
 
 
 def _start_of(file: Contents, entry: _Entry) -> int:

@@ -45,6 +45,8 @@ def load_data_pickle(path: Path) -> object:
             length = min(length, file.size - start, _MAX_PICKLE_BYTES)
             try:
                 return stub_pickle.load(file.read(start, length))
+            except stub_pickle.TooLongError:
+                raise
             except DamagedError:
                 if length in (file.size - start, _MAX_PICKLE_BYTES):
                     raise
