@@ -44,9 +44,9 @@ def test_a_sparse_file_is_summed_as_if_it_were_read(
 
     monkeypatch.setattr(Contents, "read", counted)
 
-    with opened(path) as file:
-        assert crc_of(file, 100, len(whole) - 100) == zlib.crc32(whole[100:])
-        assert crc_of(file, 4 << 20, 1 << 20) == zlib.crc32(bytes(1 << 20))
+    with opened(path) as sparse:
+        assert crc_of(sparse, 100, len(whole) - 100) == zlib.crc32(whole[100:])
+        assert crc_of(sparse, 4 << 20, 1 << 20) == zlib.crc32(bytes(1 << 20))
     assert sum(read) < 4 << 20
 
 
