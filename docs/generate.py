@@ -9,6 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from docs.checkpoint_formats import checkpoints_page  # noqa: E402
 from docs.recipe_keys import recipe_page  # noqa: E402
 from slurmswift.domain.causes import CAUSES, Cause  # noqa: E402
 from slurmswift.domain.confirm import CONFIRM  # noqa: E402
@@ -70,6 +71,7 @@ def main() -> None:
     reference = ROOT / "docs" / "reference"
     (reference / "causes.md").write_text(causes_page(), encoding="utf-8")
     (reference / "recipe.md").write_text(recipe_page(), encoding="utf-8")
+    (reference / "checkpoints.md").write_text(checkpoints_page(), encoding="utf-8")
     (reference / "preflight.md").write_text(preflight_page(), encoding="utf-8")
 
 

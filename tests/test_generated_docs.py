@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from docs.checkpoint_formats import checkpoints_page
 from docs.recipe_keys import ABOUT_FRAMEWORKS, KEYS, Key, recipe_page
+from slurmswift.checkpoints.formats import FORMATS
 from slurmswift.domain.recipe import FRAMEWORKS
 from slurmswift.domain.schema import Reader
 from tests.support.recipes import WHOLE, load
@@ -27,6 +29,22 @@ def test_the_page_of_recipes_is_fresh() -> None:
     written = (REFERENCE / "recipe.md").read_text(encoding="utf-8")
 
     assert written == recipe_page(), "run docs/generate.py"
+
+
+def test_the_page_of_checkpoints_is_fresh() -> None:
+    written = (REFERENCE / "checkpoints.md").read_text(encoding="utf-8")
+
+    assert written == checkpoints_page(), "run docs/generate.py"
+
+
+def test_each_format_says_what_the_page_needs() -> None:
+    unsaid = [
+        form.name
+        for form in FORMATS
+        if not (form.title and form.layout and form.last and form.in_progress)
+    ]
+
+    assert unsaid == []
 
 
 def test_the_page_of_the_preflight_is_fresh() -> None:
