@@ -91,6 +91,11 @@ def _find_directory(file: Contents) -> _Directory:
 
 def _find_end(file: Contents) -> int:
     """The end record has to close exactly at the last byte: this sees a cut of one byte."""
+    # torch.save leaves no comment: 22 bytes will mostly do.
+    if file.size >= _END_BYTES:
+        last = file.read(file.size - _END_BYTES, _END_BYTES)
+        if last[:4] == _END and last[-2:] == b"\0\0":
+            return file.size - _END_BYTES
     length = min(file.size, _END_BYTES + _MAX_COMMENT)
     start = file.size - length
     tail = file.read(start, length)
