@@ -183,12 +183,12 @@ def _tag(files: Files) -> Optional[str]:
     with opened(files.path / LATEST) as file:
         tag = file.read(0, min(file.size, _MAX_TAG_BYTES)).decode("utf-8", "replace").strip()
     if not tag or not any(name.startswith(f"{tag}/") for name in files.names):
-        raise DamagedError(f"stale: names {tag[:60]!r}, and there is nothing of that name")
+        raise DamagedError(f"names {tag[:60]!r}, and there is nothing of that name: stale")
     step = _DEFAULT_TAG.fullmatch(tag)
     others = filter(None, map(_DEFAULT_TAG.fullmatch, files.folders()))
     newest = max((int(other.group(1)) for other in others), default=0)
     if step and newest > int(step.group(1)):
-        raise DamagedError(f"stale: names {tag}, and there is a global_step{newest}")
+        raise DamagedError(f"names {tag!r}, and there is a global_step{newest}: stale")
     return tag
 
 
