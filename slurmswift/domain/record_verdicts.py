@@ -21,6 +21,7 @@ _ASKED_BY = {"time-limit": "sched-time-limit", "ended": "sched-preempted"}
 # The job's own words, in node/beat.py and node/begin.py.
 _BLIND = "could not write to the run directory"
 _STILL_ALIVE = "an earlier attempt did not end"
+_NO_CHECKPOINT_FITS = "no checkpoint fits this run"
 
 
 def fenced(case: Case) -> Optional[Verdict]:
@@ -160,6 +161,16 @@ def preflight_failed(case: Case) -> Optional[Verdict]:
             evidence=evidence,
             remedy="An earlier attempt's processes still ran on a node that does not answer: see "
             "that they end (squeue, the node itself), then resume",
+        )
+    if message.startswith(_NO_CHECKPOINT_FITS):
+        cause = CAUSES["ckpt-incompatible"]
+        return Verdict(
+            cause.name,
+            "no-checkpoint-fits",
+            cause.transient,
+            evidence=evidence,
+            remedy="Ask for as many ranks as saved it, or convert it. To start from the beginning, "
+            "give the run another output folder, or move its checkpoints away",
         )
     node = message.partition(":")[0]
     return Verdict(

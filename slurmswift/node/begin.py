@@ -12,6 +12,7 @@ from typing import List, Optional, Tuple
 from slurmswift.atomic import read_json, write_json
 from slurmswift.checkpoints import Checkpoint, Expected, ResumePoint, find_resume_point
 from slurmswift.checkpoints.aside import name_aside
+from slurmswift.checkpoints.judging import IN_QUARANTINE
 from slurmswift.domain.hostlist import expand
 from slurmswift.domain.records import PassedOver, Rendezvous, StartRecord
 from slurmswift.domain.run import Quarantined, parse_quarantine
@@ -60,9 +61,9 @@ def begin(arguments: List[str]) -> int:
             quarantine=frozenset(item.path for item in quarantine),
         ),
     )
-    if resume.checkpoint is not None and resume.checkpoint.finished:
-        # Resumed, it would train one step too many.
-        return _end(attempt, 0, None, f"already finished: {resume.checkpoint.path}")
+    over = _over_already(attempt, resume)
+    if over is not None:
+        return over
     others = [node for node in nodes if node != start.batch_host]
     try:
         address, port = address_of(options.interface, others), free_port()
@@ -119,6 +120,21 @@ def _quarantine(run: RunFolder) -> Tuple[Quarantined, ...]:
         return parse_quarantine(read_json(path), str(path))
     except FileNotFoundError:
         return ()
+
+
+def _over_already(attempt: Attempt, resume: ResumePoint) -> Optional[int]:
+    """End an attempt that has nothing to train, or that only a person may begin anew."""
+    if resume.checkpoint is not None:
+        if not resume.checkpoint.finished:
+            return None
+        # Resumed, it would train one step too many.
+        return _end(attempt, 0, None, f"already finished: {resume.checkpoint.path}")
+    for item in resume.passed_over:
+        # Only the number of ranks is in the way: all of it would be trained again.
+        if item.whole and item.unfit != IN_QUARANTINE:
+            message = f"no checkpoint fits this run: {item.path}: {item.unfit}"
+            return _end(attempt, 1, "preflight", message)
+    return None
 
 
 def _is_below(folder: Path, top: Path) -> bool:

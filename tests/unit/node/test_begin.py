@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from slurmswift.domain.records import StartRecord
-from tests.support.checkpoint_folder import save
+from slurmswift.domain.diagnosis import AttemptFacts, diagnose
+from slurmswift.domain.records import ExitRecord, StartRecord
+from slurmswift.node.begin import begin
+from tests.support.checkpoint_folder import save, save_with_deepspeed
 from tests.support.job_script import JobScript
+from tests.support.run_folder import make_attempt, make_run
 from tests.unit.node.test_script import TRAINING, run, started
 
 
@@ -81,3 +84,27 @@ def test_a_finished_run_is_not_resumed(script: JobScript) -> None:
     ended = script.record("001-7", "exit.json")
     assert ended["status"] == 0
     assert str(ended["message"]).startswith("already finished: ")
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_where_only_the_number_of_ranks_is_in_the_way_nothing_is_trained_anew(
+    tmp_path: Path, ranks: int
+) -> None:
+    run = make_run(tmp_path / "run")
+    attempt = make_attempt(run, 1)
+    path = save_with_deepspeed(run.path / "output", 8, ranks=ranks)
+    output = str(run.path / "output")
+    words = ["--run-dir", str(run.path), "--attempt-dir", str(attempt.path), "--interface", "lo"]
+    words += ["--checkpoint-dir", output, "--output-dir", output, "--ranks-per-node", "2"]
+
+    status = begin(words)
+
+    assert path.is_dir()
+    if ranks == 2:
+        assert (status, attempt.start().resume_from) == (0, str(path))
+        return
+    assert status == 1
+    ended = ExitRecord.parse(json.loads(attempt.exit_file.read_text()), "exit.json")
+    assert "4 ranks saved and this run has 2" in str(ended.message)
+    diagnosis = diagnose((), AttemptFacts("FAILED", (1, 0), exit_record=ended))
+    assert (diagnosis.cause, diagnosis.transient) == ("ckpt-incompatible", False)
