@@ -25,16 +25,15 @@ MAX_JSON_BYTES = 16 * 1024 * 1024
 def write_atomically(path: AnyPath, data: bytes, mode: int = 0o600) -> None:
     """Replace ``path`` as a whole: a reader, or a crash, sees the old content or the new."""
     target = Path(path)
-    # A name of its own in the same folder: rename is atomic only within one file system, and a
-    # left-over of a crashed writer must not be in the way of the next one.
-    beside = target.with_name(f"{target.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        _write_new(beside, data, mode)
-        beside.replace(target)
-    except BaseException:
-        _remove(beside)
-        raise
+    _replace(target, data, mode)
     _sync_directory(target.parent)
+
+
+def fill_directory(folder: AnyPath, files: Mapping[str, bytes], mode: int = 0o600) -> None:
+    """Write files into a directory that nobody looks for yet: one sync for all their names."""
+    for name, data in files.items():
+        _replace(Path(folder) / name, data, mode)
+    _sync_directory(Path(folder))
 
 
 def write_json(path: AnyPath, body: Mapping[str, object], mode: int = 0o600) -> None:
@@ -114,6 +113,18 @@ def _read_up_to(descriptor: int, limit: int) -> bytes:
         parts.append(part)
         limit -= len(part)
     return b"".join(parts)
+
+
+def _replace(target: Path, data: bytes, mode: int) -> None:
+    # A name of its own in the same folder: rename is atomic only within one file system, and a
+    # left-over of a crashed writer must not be in the way of the next one.
+    beside = target.with_name(f"{target.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        _write_new(beside, data, mode)
+        beside.replace(target)
+    except BaseException:
+        _remove(beside)
+        raise
 
 
 def _write_new(path: Path, data: bytes, mode: int) -> None:

@@ -41,10 +41,10 @@ class Chronicle:
             self.run.write_state(state)
             self.state = state
 
-    def move(self, to: RunStatus, reason: str, at: float) -> None:
-        """Move the run; a change of status is journaled."""
+    def move(self, to: RunStatus, reason: str, at: float, *, of: RunState | None = None) -> None:
+        """Move the run, from the state ``of`` if given; a change of status is journaled."""
         before = self.state.status
-        self.save(replace(self.state, status=move(before, to), reason=reason))
+        self.save(replace(of or self.state, status=move(before, to), reason=reason))
         if before is not to:
             self.note("status", at, status=to.value, before=before.value, reason=reason)
 

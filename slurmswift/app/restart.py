@@ -77,8 +77,8 @@ def _submitted(chronicle: Chronicle, job_id: str, last_attempt: int, now: float)
         )
     chronicle.grant(epoch=epoch, job_id=job_id, last_attempt=last_attempt, at=now)
     chronicle.note("submitted", now, epoch=epoch, job_id=job_id)
-    chronicle.save(replace(chronicle.state, job_id=job_id, intent=None, not_before=None))
-    chronicle.move(RunStatus.SUBMITTED, f"submitted as job {job_id}", now)
+    known = replace(chronicle.state, job_id=job_id, intent=None, not_before=None)
+    chronicle.move(RunStatus.SUBMITTED, f"submitted as job {job_id}", now, of=known)
 
 
 def settle_submission(chronicle: Chronicle, tools: Tools, look: Look, now: float) -> None:
@@ -201,10 +201,10 @@ def finish_requeue(chronicle: Chronicle, tools: Tools, now: float) -> None:
         # Saves requeue_delay, two minutes by default; a site may not allow it, and that is no loss.
         tools.slurm.start_now(intent.job_id)
     chronicle.note("requeued", tools.now(), job_id=intent.job_id, restart_count=row.restart_count)
-    chronicle.save(
-        replace(chronicle.state, intent=None, restart_count=row.restart_count, not_before=None)
+    done = replace(chronicle.state, intent=None, restart_count=row.restart_count, not_before=None)
+    chronicle.move(
+        RunStatus.PENDING, f"job {intent.job_id} is back in the queue", tools.now(), of=done
     )
-    chronicle.move(RunStatus.PENDING, f"job {intent.job_id} is back in the queue", tools.now())
 
 
 def hasten(chronicle: Chronicle, tools: Tools, row: QueueRow, now: float) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from slurmswift.atomic import create_once, read_json, read_regular, write_atomically, write_json
+from slurmswift.atomic import create_once, fill_directory, read_json, read_regular, write_json
 from slurmswift.domain.plan import Plan
 from slurmswift.domain.preflight import PreflightRecord
 from slurmswift.domain.records import (
@@ -204,8 +204,7 @@ def create(path: Path, files: dict[str, bytes]) -> RunDirectory:
         raise StateError(f"{path}: exists already; nothing was written") from error
     for folder in ("attempts", "claims", "output"):
         (path / folder).mkdir(mode=0o700)
-    for name, content in files.items():
-        write_atomically(path / name, content)
+    fill_directory(path, files)
     return RunDirectory(path)
 
 
