@@ -68,11 +68,11 @@ def main() -> None:
 
 
 def prepare() -> None:
-    """Make one environment for all: the same Python, the same site-packages."""
+    """Make one environment for all: the same Python, all of it installed as users install it."""
     shutil.rmtree(VENV, ignore_errors=True)
     venv.create(VENV, with_pip=True)
     requirements = str(ROOT / "bench" / "requirements.txt")
-    command = [PYTHON, "-m", "pip", "install", "--quiet", "-r", requirements, "-e", str(ROOT)]
+    command = [PYTHON, "-m", "pip", "install", "--quiet", "-r", requirements, str(ROOT)]
     subprocess.run(command, check=True)
 
 

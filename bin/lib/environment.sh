@@ -68,5 +68,6 @@ need_environment() {
         [[ $kind == run ]] || cp "$stamps-dev.stamp" "$stamps-run.stamp"
     fi
     export VIRTUAL_ENV=$ROOT/.venv PATH=$ROOT/.venv/bin:$PATH
-    unset PYTHONHOME PYTHONPATH
+    # Each command is a process of its own: compiled anew every time, it would take twice as long.
+    unset PYTHONHOME PYTHONPATH PYTHONDONTWRITEBYTECODE
 }
