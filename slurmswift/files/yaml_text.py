@@ -6,6 +6,7 @@ what aliases unfold to are bounded, so that no file keeps the reader busy.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -244,6 +245,24 @@ def _explain(error: yaml.MarkedYAMLError, name: str, text: str, problems: Proble
         if brace is not None:
             message = "a value that starts with a brace"
             fix = f'write it in quotes: "{brace.group(1)}"'
+        opened = _quote_that_ran_on(text, line)
+        if opened is not None:
+            # Closed by the next value's own quote: that one's line says nothing.
+            line, message, fix = opened, "a quote that is not closed in its line", "close it"
         problems.add(Place(name, line + 1), "", f"not YAML: {message}", fix)
         return
     problems.add(Place(name, marks[0].line + 1 if marks else 1), "", f"not YAML: {said}")
+
+
+def _quote_that_ran_on(text: str, line: int) -> int | None:
+    """Return the line where a quoted value begins that ends in ``line``, if that is another one."""
+    opened = None
+    with contextlib.suppress(yaml.MarkedYAMLError):
+        for token in yaml.scan(text, Loader=yaml.SafeLoader):
+            if token.start_mark.line > line:
+                break
+            if not isinstance(token, yaml.ScalarToken) or token.plain or token.style not in "'\"":
+                continue
+            if token.start_mark.line < token.end_mark.line == line:
+                opened = token.start_mark.line
+    return opened

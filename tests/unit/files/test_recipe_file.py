@@ -46,6 +46,8 @@ def test_every_problem_is_told_at_once_with_its_line_and_its_cure(tmp_path: Path
         ("a: 1\nword\nb: 2", 2, "a line without ': '", "write 'key: value'"),
         ("a: @x", 1, "a value cannot start with '@'", "write it in quotes"),
         ("a: *", 1, "a value cannot start with '*' or '&'", "write it in quotes"),
+        ('a: "x\nb: {c: "y"}\n', 1, "a quote that is not closed in its line", "close it"),
+        ("a: 1\nb: 'x\nc: 2\nd: 'y'\n", 2, "a quote that is not closed in its line", "close it"),
         ("a: 'it's'", 1, "text behind a closing quote", "whole value in quotes"),
         ("a: 1\n- b", 2, "a '- ' item", "indent all items"),
         ("a:\n    b: 1\n  c: 2", 3, "indented otherwise", "align it with them"),
