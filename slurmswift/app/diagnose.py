@@ -25,7 +25,9 @@ _LOG_NAME = re.compile(r"\.(log|out|err|txt|stdout|stderr)(\.\d+)?(\.gz)?$|^(std
 _MAX_FILES = 4096
 # Whose log a file of its own is: rank-3.log, rank_3.out, .../node-07.log.
 _RANK_NAME = re.compile(r"(?:^|[^a-z])rank[-_.]?(\d{1,6})(?![\d])")
-_NODE_NAME = re.compile(r"(?:^|[^a-z])(?:node|host)[-_.]([A-Za-z0-9][A-Za-z0-9-]*)\.")
+_NODE_NAME = re.compile(
+    r"(?:^|[^a-z])(?:(?:node|host)[-_.](?=[A-Za-z0-9])|(?=(?:node|host)-?\d))([A-Za-z0-9-]+)\."
+)
 _JOB_ID = re.compile(r"^\d{1,10}$")
 
 

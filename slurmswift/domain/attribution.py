@@ -23,6 +23,7 @@ _WAITED = ("nccl-watchdog", "gloo-timed-out", "socket-timeout", "rendezvous-clie
 # Causes that a node or Slurm has, and not one process.
 _NO_RANKS_OWN = ("hw-node", "sched-", "comm-", "config-port")
 _TOLD_FROM_OUTSIDE = ("srun: ", "NVRM: ")
+_KERNEL = "kernel-oom"
 
 
 def attribute(case: Case, verdict: Verdict) -> Verdict:
@@ -31,7 +32,9 @@ def attribute(case: Case, verdict: Verdict) -> Verdict:
     if finding is None:
         return replace(verdict, node=verdict.node or _node_of_rank(case, verdict.rank))
     if finding.rule.role is Role.ENDING:
-        return replace(verdict, node=verdict.node or finding.node)
+        # One that each node tells of is none of theirs.
+        nodes = {found.node for found in case.of_rules(finding.rule.id)}
+        return replace(verdict, node=verdict.node or (finding.node if len(nodes) == 1 else None))
     if finding.rule.id in _WAITED:
         return _with_culprit(case, verdict)
     # Whoever lost a peer is not the one that ended.
@@ -55,13 +58,19 @@ def _with_culprit(case: Case, verdict: Verdict) -> Verdict:
     for found in case.of_rules("desync-straggler"):
         if not culprits and found.rank is not None:
             culprits[found.rank] = found
+    owner = case.silent_owner()
+    if not culprits and owner is not None:
+        return replace(verdict, rank=owner.rank, node=owner.node or verdict.node)
     if len(culprits) != 1:
         return verdict
     rank, forced = next(iter(culprits.items()))
     return replace(
         verdict,
         rank=rank,
-        node=verdict.node or _node_of_rank(case, rank) or _node_of_task(case, forced),
+        node=verdict.node
+        or _node_of_rank(case, rank)
+        or _node_of_task(case, forced)
+        or forced.node,
         evidence=(*verdict.evidence, evidence_of(forced)),
     )
 
@@ -100,12 +109,24 @@ def _rank_of_pid(case: Case, finding: Finding) -> Optional[int]:
         by_table = found.rule.id == "torchrun-table" and _same_writer(found, finding)
         if found.pid == finding.pid and (by_nccl or by_table) and found.rank is not None:
             return found.rank
+    if finding.rule.id == _KERNEL:
+        return _rank_of_killed(case, finding)
     node = _node_of_task(case, finding)
     ranks = {
         rank.rank
         for record in case.facts.node_records
         for rank in record.ranks
         if rank.pid == finding.pid and node in (None, record.node)
+    }
+    return ranks.pop() if len(ranks) == 1 else None
+
+
+def _rank_of_killed(case: Case, finding: Finding) -> Optional[int]:
+    """The kernel knows processes alone, and writes a log of its own: a launcher knows the rank."""
+    ranks = {
+        found.rank
+        for found in case.of_rules("torchrun-table")
+        if found.pid == finding.pid and finding.node in (None, found.node)
     }
     return ranks.pop() if len(ranks) == 1 else None
 
@@ -160,7 +181,9 @@ def _spoke_alone(case: Case, finding: Finding) -> bool:
     """Whether one process wrote the whole log: nothing in it names a rank, a task or a device."""
     if finding.rule.role is not Role.ROOT or finding.cause.startswith(_NO_RANKS_OWN):
         return False
-    if finding.line.host or any(word in finding.line.shown for word in _TOLD_FROM_OUTSIDE):
+    if finding.rule.id == _KERNEL or finding.line.host:
+        return False
+    if any(word in finding.line.shown for word in _TOLD_FROM_OUTSIDE):
         return False
     named = any(
         (found.rank, found.task, found.local_rank) != (None, None, None) or found.line.label

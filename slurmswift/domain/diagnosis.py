@@ -8,7 +8,7 @@ from typing import Dict, Optional, Sequence, Tuple, Union
 from slurmswift.domain.attribution import attribute
 from slurmswift.domain.causes import CAUSES
 from slurmswift.domain.confirm import CONFIRM
-from slurmswift.domain.evidence import AttemptFacts, Case, Evidence, Verdict, shown
+from slurmswift.domain.evidence import AttemptFacts, Case, Evidence, Owner, Verdict, shown
 from slurmswift.domain.findings import find, last_words
 from slurmswift.domain.log_lines import LogText
 from slurmswift.domain.verdicts import STEPS
@@ -48,7 +48,7 @@ class Diagnosis:
 
 def diagnose(logs: Sequence[LogText], facts: AttemptFacts) -> Diagnosis:
     """Return the first cause that logs and facts support; "unexplained" where they support none."""
-    case = Case(facts, find(logs))
+    case = Case(facts, find(logs), tuple(Owner(log.rank, log.node) for log in logs))
     for step in STEPS:
         verdict = step(case)
         if verdict is not None:

@@ -90,12 +90,21 @@ class Verdict:
         )
 
 
+@dataclass(frozen=True)
+class Owner:
+    """Whose a log is; None and None where it is everybody's."""
+
+    rank: Optional[int] = None
+    node: Optional[str] = None
+
+
 @dataclass
 class Case:
     """The facts and findings of one attempt, with the questions that the steps ask of them."""
 
     facts: AttemptFacts
     findings: Tuple[Finding, ...]
+    owners: Tuple[Owner, ...] = ()  # one for each log
     endings: Tuple[Finding, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -111,6 +120,18 @@ class Case:
 
     def of_rules(self, *ids: str) -> Tuple[Finding, ...]:
         return tuple(found for found in self.findings if found.rule.id in ids)
+
+    def silent_owner(self) -> Optional[Owner]:
+        """Return who ended without a word, where each of the others left a log that complains.
+
+        Killed, crashed or hung: whoever is lost writes nothing, and whoever lost it does.
+        """
+        owned = {log for log, owner in enumerate(self.owners) if owner != Owner()}
+        spoke = {found.log for found in self.findings if _tells_of_an_end(found)}
+        silent = owned - spoke
+        if len(silent) != 1 or len(owned) < _LEAST_LOGS:
+            return None
+        return self.owners[silent.pop()]
 
     def is_echo(self, found: Finding) -> bool:
         """Whether the attempt had been ended from outside before this line, in the same log."""
@@ -136,6 +157,13 @@ class Case:
             and (other.rule.role in FAILING or other.rule.id in EXITS)
             for other in self.findings
         )
+
+
+_LEAST_LOGS = 2
+
+
+def _tells_of_an_end(found: Finding) -> bool:
+    return found.rule.role in (*FAILING, Role.ENDING) or found.rule.id.startswith("torchrun-")
 
 
 EXITS = (

@@ -260,7 +260,8 @@ def _with_silent_culprit(case: Case, verdict: Verdict) -> Verdict:
         if found.status not in (None, 0, -15) and found.rank not in complained
     ]
     if len({found.rank for found in quiet}) != 1 or quiet[0].rank is None:
-        return verdict
+        owner = case.silent_owner()
+        return verdict if owner is None else replace(verdict, rank=owner.rank, node=owner.node)
     return replace(
         verdict,
         rank=quiet[0].rank,

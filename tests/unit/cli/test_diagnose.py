@@ -83,17 +83,18 @@ def test_standard_input(
     assert (told["cause"], told["evidence"][0]["file"]) == ("storage-full", "stdin")
 
 
+@pytest.mark.parametrize(("name", "named"), [("node-gpu0{}", "gpu01"), ("job.node{}", "node1")])
 def test_a_folder_of_per_node_files_names_the_node_that_failed_first(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for node in (0, 1):
         text = (RECORDED / f"1_sigkill_2nodes.node{node}.log").read_text()
-        (tmp_path / f"node-gpu0{node}.log").write_text(text)
+        (tmp_path / f"{name.format(node)}.log").write_text(text)
 
     told = answer(capsys, str(tmp_path))
 
-    assert (told["cause"], told["rank"], told["node"]) == ("comm-remote-peer-lost", 2, "gpu01")
-    assert told["evidence"][0]["file"] == "node-gpu01.log"
+    assert (told["cause"], told["rank"], told["node"]) == ("comm-remote-peer-lost", 2, named)
+    assert told["evidence"][0]["file"] == f"{name.format(1)}.log"
 
 
 def test_a_file_of_one_rank_says_whose_it_is(
