@@ -35,6 +35,7 @@ LOWER: dict[str, set[str]] = {
 # A library, and the power to start a process, have one home. What is not listed is not used.
 HOMES: dict[str, tuple[str, ...]] = {
     "subprocess": ("slurm/runner.py", "node/"),
+    "ahocorasick_rs": ("files/fast_literals.py",),
     "yaml": ("files/yaml_text.py",),
     "jinja2": ("files/templates.py", "files/sandbox.py"),
     "filelock": ("files/lease.py",),

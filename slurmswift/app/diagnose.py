@@ -13,9 +13,11 @@ from slurmswift.app.facts import attempt_facts, attempt_logs
 from slurmswift.app.runs import find_run, read_state
 from slurmswift.app.tools import Tools
 from slurmswift.domain.diagnosis import AttemptFacts, LogText, diagnose, exit_code_of
+from slurmswift.domain.long_log import Share
 from slurmswift.errors import StateError, UsageError
 from slurmswift.files import journal
-from slurmswift.files.log_bytes import END_BYTES, read_log, read_stream
+from slurmswift.files.fast_literals import fast_finder
+from slurmswift.files.log_bytes import read_log, read_stream
 from slurmswift.files.run_directory import RunDirectory
 from slurmswift.files.state_folder import IndexEntry
 from slurmswift.slurm.client import JobStory
@@ -23,6 +25,7 @@ from slurmswift.slurm.client import JobStory
 # Logs in a folder: what trainings and Slurm call them. A checkpoint beside them is not read.
 _LOG_NAME = re.compile(r"\.(log|out|err|txt|stdout|stderr)(\.\d+)?(\.gz)?$|^(stdout|stderr)$")
 _MAX_FILES = 4096
+_LEAST_BYTES = 1 << 20
 # Whose log a file of its own is: rank-3.log, rank_3.out, .../node-07.log.
 _RANK_NAME = re.compile(r"(?:^|[^a-z])rank[-_.]?(\d{1,6})(?![\d])")
 _NODE_NAME = re.compile(
@@ -59,7 +62,8 @@ def diagnose_what(wanted: str, asked: Asked, tools: Tools, stdin: BinaryIO) -> A
             f"--exit-code {asked.exit_code!r}: write it as sacct does, STATUS or STATUS:SIGNAL"
         )
     if wanted == "-":
-        return _of_logs((LogText("stdin", read_stream(stdin)),), asked)
+        kept = read_stream(stdin)
+        return _of_logs((kept.as_text("stdin"),), asked)
     path = Path(wanted)
     if path.is_dir():
         if (path / "run.json").is_file():
@@ -79,15 +83,24 @@ def diagnose_what(wanted: str, asked: Asked, tools: Tools, stdin: BinaryIO) -> A
 
 def _of_logs(logs: tuple[LogText, ...], asked: Asked, *, notes: tuple[str, ...] = ()) -> Answer:
     facts = AttemptFacts(slurm_state=asked.state or None, exit_code=exit_code_of(asked.exit_code))
-    return Answer(diagnose(logs, facts).to_json(), tuple(log.name for log in logs), notes)
+    return Answer(
+        diagnose(logs, facts, finder_of=fast_finder).to_json(),
+        tuple(log.name for log in logs),
+        notes,
+    )
+
+
+def _answer(logs: tuple[LogText, ...], facts: AttemptFacts, notes: tuple[str, ...]) -> Answer:
+    diagnosis = diagnose(logs, facts, finder_of=fast_finder)
+    return Answer(diagnosis.to_json(), tuple(log.name for log in logs), notes)
 
 
 def _log(path: Path, name: str) -> LogText:
     try:
-        data = read_log(path, follow=True)
+        kept = read_log(path, follow=True)
     except OSError as error:
         raise StateError(f"{name}: {error.strerror or error}") from error
-    return LogText(name, data)
+    return kept.as_text(name)
 
 
 def _logs_below(folder: Path) -> tuple[LogText, ...]:
@@ -97,18 +110,25 @@ def _logs_below(folder: Path) -> tuple[LogText, ...]:
         raise StateError(f"{folder}: no logs in it (files named *.log, *.out, *.err, *.txt)")
     if len(paths) > _MAX_FILES:
         raise StateError(f"{folder}: {len(paths)} logs; name a folder of at most {_MAX_FILES}")
-    logs, share = [], max(1 << 20, END_BYTES // len(paths))
+    logs, share = [], _share_of(len(paths))
     for path in paths:
         name = str(path.relative_to(folder))
         try:
-            data = read_log(path, end_bytes=share)
+            kept = read_log(path, share=share)
         except OSError:  # a link, a pipe, another user's: not a log of this folder
             continue
         rank, node = _RANK_NAME.search(name.lower()), _NODE_NAME.search(name)
-        logs.append(LogText(name, data, int(rank[1]) if rank else None, node[1] if node else None))
+        owner = (int(rank[1]) if rank else None, node[1] if node else None)
+        logs.append(kept.as_text(name, *owner))
     if not logs:
         raise StateError(f"{folder}: none of its logs can be read")
     return tuple(logs)
+
+
+def _share_of(files: int) -> Share:
+    """Share among all files what one may hold."""
+    one = Share()
+    return Share(*(max(_LEAST_BYTES, most // files) for most in (one.head, one.middle, one.tail)))
 
 
 def _log_files(folder: Path) -> Iterator[Path]:
@@ -154,7 +174,11 @@ def _of_run(run: RunDirectory, asked: Asked) -> Answer:
         if attempt.exit() or asked.state
         else (f"attempt {attempt.number} left no exit record: it may still run",)
     )
-    return Answer(diagnose(logs, facts).to_json(), tuple(log.name for log in logs), notes)
+    return Answer(
+        diagnose(logs, facts, finder_of=fast_finder).to_json(),
+        tuple(log.name for log in logs),
+        notes,
+    )
 
 
 def _of_job(job_id: str, asked: Asked, tools: Tools) -> Answer:

@@ -11,6 +11,7 @@ from slurmswift.domain.phase import Over
 from slurmswift.domain.records import ExitRecord, StartRecord
 from slurmswift.domain.run import KnownCheckpoint
 from slurmswift.domain.steps import last_step
+from slurmswift.files.fast_literals import fast_finder
 from slurmswift.files.log_bytes import read_log
 from slurmswift.files.run_directory import AttemptDirectory, RunDirectory
 
@@ -50,7 +51,7 @@ def attempt_story(run: RunDirectory, job_id: str, restart_count: int, over: Over
         exit_code=over.exit_code,
     )
     logs = attempt_logs(run, directory, start, job_id)
-    diagnosis = diagnose(logs, facts)
+    diagnosis = diagnose(logs, facts, finder_of=fast_finder)
     ended = facts.exit_record
     missing = [] if ended else ["exit.json"]
     reported = {record.node for record in facts.node_records}
@@ -110,6 +111,7 @@ def newest_checkpoint(folder: Path) -> KnownCheckpoint | None:
 def _log_text(name: str, path: Path, offset: int) -> list[LogText]:
     """Read a log that a job wrote: a regular file only, bounded, and never through a link."""
     try:
-        return [LogText(name, read_log(path, offset=offset))]
+        kept = read_log(path, offset=offset)
     except OSError:
         return []
+    return [kept.as_text(name)]

@@ -10,6 +10,7 @@ from slurmswift.domain.causes import CAUSES
 from slurmswift.domain.confirm import CONFIRM
 from slurmswift.domain.evidence import AttemptFacts, Case, Evidence, Owner, Verdict, shown
 from slurmswift.domain.findings import find, last_words
+from slurmswift.domain.literals import FinderOf, plain_finder
 from slurmswift.domain.log_lines import LogText
 from slurmswift.domain.verdicts import STEPS
 
@@ -46,9 +47,11 @@ class Diagnosis:
         }
 
 
-def diagnose(logs: Sequence[LogText], facts: AttemptFacts) -> Diagnosis:
+def diagnose(
+    logs: Sequence[LogText], facts: AttemptFacts, *, finder_of: FinderOf = plain_finder
+) -> Diagnosis:
     """Return the first cause that logs and facts support; "unexplained" where they support none."""
-    case = Case(facts, find(logs), tuple(Owner(log.rank, log.node) for log in logs))
+    case = Case(facts, find(logs, finder_of), tuple(Owner(log.rank, log.node) for log in logs))
     for step in STEPS:
         verdict = step(case)
         if verdict is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
+from slurmswift.domain.literals import Finder, FinderOf, Words, plain_finder
 from slurmswift.domain.log_lines import Line, Lines, LogText
 from slurmswift.domain.rule import Role, Rule
 from slurmswift.domain.rules import EXCEPTION_RULE, GATES, GATES_BESIDE, RULES
@@ -46,10 +47,9 @@ _PLACES: Dict[str, Tuple[int, ...]] = {
 }
 
 # A gate's word alone ("error: 0.1" as a metric) is not worth taking a line apart for.
-_ANY_LITERAL = re.compile(
-    b"|".join(re.escape(literal.encode()) for literal in _PLACES)
-    + b"|Traceback|(?:Error|Exception)(?::|\\s*$)"
-)
+_IN_BYTES = Words([*(literal.encode() for literal in _PLACES), b"Traceback"])
+_IN_TEXT = Words(list(_PLACES))
+_RAISED = re.compile(rb"(?:Error|Exception)(?::|\s*$)")
 
 FAILING = (Role.ROOT, Role.SUSPECT, Role.CONSEQUENCE)
 
@@ -86,13 +86,19 @@ class _Raised:
     chain: int
 
 
-def find(logs: Sequence[LogText]) -> Tuple[Finding, ...]:
+def find(logs: Sequence[LogText], finder_of: FinderOf = plain_finder) -> Tuple[Finding, ...]:
     """Return all findings of all logs, log by log, in the order of their lines."""
+    gates = finder_of(GATES)
     return tuple(
         _of_owner(found, log)
         for index, log in enumerate(logs)
-        for found in _find_in(Lines(log), index)
+        for found in _find_in(Lines(log), index, gates, finder_of)
     )
+
+
+def worth_reading(line: bytes) -> bool:
+    """Whether a line that passed a gate holds the words of a rule, or may be an exception's."""
+    return bool(_IN_BYTES.held_in(line)) or _RAISED.search(line) is not None
 
 
 def _of_owner(found: Finding, log: LogText) -> Finding:
@@ -116,24 +122,24 @@ def last_words(logs: Sequence[LogText]) -> Optional[Line]:
     return None
 
 
-def _find_in(lines: Lines, index: int) -> Tuple[Finding, ...]:
-    candidates = _lines_worth_reading(lines, GATES)
+def _find_in(lines: Lines, index: int, gates: Finder, finder_of: FinderOf) -> Tuple[Finding, ...]:
+    candidates = _lines_worth_reading(lines, gates)
     raised = _exceptions(lines, candidates)
     found = _matched(lines, index, candidates, raised)
     for rule in {finding.rule.id for finding in found}.intersection(GATES_BESIDE):
-        beside = _lines_worth_reading(lines, GATES_BESIDE[rule])
+        beside = _lines_worth_reading(lines, finder_of(GATES_BESIDE[rule]))
         found = sorted(
             [*found, *_matched(lines, index, beside, {})], key=lambda finding: finding.place
         )
     return _mark_survived(lines, _last_of_chains(found, raised))
 
 
-def _lines_worth_reading(lines: Lines, gates: Sequence[bytes]) -> Dict[int, Line]:
+def _lines_worth_reading(lines: Lines, gates: Finder) -> Dict[int, Line]:
     """Return the lines that pass a gate and hold a rule's own words, by where they start."""
     worth = {}
     for offset in lines.holding(gates):
         start, end = lines.bounds(offset)
-        if _ANY_LITERAL.search(lines.data, start, end) is not None:
+        if worth_reading(lines.data[start:end]):
             worth[start] = lines.at(offset)
     return worth
 
@@ -163,7 +169,7 @@ def _matching(
     text = line.text
     if line.indented and text.startswith(_QUOTED_CODE):
         return None
-    for place in sorted({n for literal in _PLACES if literal in text for n in _PLACES[literal]}):
+    for place in sorted({n for literal in _IN_TEXT.held_in(text) for n in _PLACES[literal]}):
         rule = RULES[place]
         match = rule.search(text)
         if match is None:

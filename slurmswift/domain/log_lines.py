@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import bisect
 import re
-from dataclasses import dataclass
-from typing import Callable, Dict, Iterable, List, Match, Optional, Pattern, Tuple
+from dataclasses import dataclass, field
+from typing import Callable, Dict, List, Match, Optional, Pattern, Tuple
 
-# A longer line (a core dump, a progress bar that never ends) is judged by its first part only.
-MAX_LINE_BYTES = 8 * 1024
+from slurmswift.domain.literals import MAX_LINE_BYTES, Finder
+
+MAX_KEPT_LINES = 8192  # of those that were taken apart: a traceback's are asked for again
 # Prefixes nest: srun's label, torchrun's, torch's own, a timestamp. More than this is noise.
 MAX_PREFIXES = 8
 _OUTER = ("task", "time")
+
+
+@dataclass(frozen=True)
+class Gap:
+    """What was left out of a long log, before the offset ``at`` of what is kept of it.
+
+    ``lines`` where they were counted; else the log itself holds them, between start and end.
+    """
+
+    at: int
+    start: int
+    end: int
+    lines: Optional[int]
 
 
 @dataclass(frozen=True)
@@ -25,6 +39,8 @@ class LogText:
     data: bytes
     rank: Optional[int] = None
     node: Optional[str] = None
+    gaps: Tuple[Gap, ...] = ()
+    count: Optional[Callable[[int, int], int]] = None  # newlines of the log itself, in a gap
 
 
 @dataclass(frozen=True)
@@ -32,7 +48,7 @@ class Line:
     """One line without what stands before the message; None where the line does not say."""
 
     file: str
-    number: int  # as an editor counts: by newline
+    numbered: Callable[[int], int] = field(compare=False, repr=False)
     start: int  # where it starts in the log's bytes, after any carriage return
     end: int
     shown: str  # the whole line, printable
@@ -45,6 +61,11 @@ class Line:
     host: Optional[str] = None
     pid: Optional[int] = None
     time: Optional[float] = None  # seconds in an imagined year of 31-day months: order, not date
+
+    @property
+    def number(self) -> int:
+        """As an editor counts: by newline. Counted when it is asked for: few lines are shown."""
+        return self.numbered(self.start)
 
 
 Told = Dict[str, object]
@@ -149,6 +170,11 @@ PREFIXES: Tuple[Prefix, ...] = (
     _prefix("progress bar", r"[^|\r\n]{0,80}\d%\|[^|]{0,200}\|[^\]]{0,200}\](?=\S)"),
 )
 
+# All of them in one: which it is, a line of a traceback tells in one go, and most lines are none.
+_ANY_PREFIX = re.compile(
+    "|".join("(" + re.sub(r"\(\?P<\w+>", "(?:", p.pattern.pattern) + ")" for p in PREFIXES)
+)
+
 _ANSI = re.compile(
     rb"\x1b(?:\[[0-?]{0,32}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)|[@-Z\\-_])"
 )
@@ -167,11 +193,12 @@ def peel(text: str) -> Told:
     label: List[str] = []
     rest = text
     for _ in range(MAX_PREFIXES):
-        for prefix in PREFIXES:
-            match = prefix.pattern.match(rest)
-            if match is not None and match.end():
-                break
-        else:
+        which = _ANY_PREFIX.match(rest)
+        if which is None or which.lastindex is None:
+            break
+        prefix = PREFIXES[which.lastindex - 1]
+        match = prefix.pattern.match(rest)
+        if match is None or not match.end():
             break
         rest = rest[match.end() :]
         news = prefix.read(match)
@@ -196,31 +223,41 @@ class Lines:
     def __init__(self, log: LogText) -> None:
         self.name = log.name
         self.data = utf8(log.data)
+        self._gaps = log.gaps
+        self._count = log.count
         self._counted = ([0], [1])  # offsets, ascending, and the number of the line that holds each
+        self._peeled: Dict[int, Line] = {}
 
     def at(self, offset: int) -> Line:
         """Return the line that holds this offset, peeled."""
+        line = self._peeled.get(offset)
+        if line is not None and line.end - offset < MAX_LINE_BYTES and self._starts(offset):
+            return line
         start, end = self.bounds(offset)
-        shown = printable(self.data[start:end])
-        told = peel(shown)
-        return Line(self.name, self._number(start), start, end, shown, **told)  # type: ignore[arg-type]
+        line = self._peeled.get(start)
+        if line is None or line.end != end:
+            shown = printable(self.data[start:end])
+            told = peel(shown)
+            line = Line(self.name, self._number, start, end, shown, **told)  # type: ignore[arg-type]
+            if len(self._peeled) >= MAX_KEPT_LINES:
+                self._peeled.clear()
+            self._peeled[start] = line
+        return line
+
+    def _starts(self, offset: int) -> bool:
+        return offset == 0 or self.data[offset - 1] in b"\r\n"
 
     def bounds(self, offset: int) -> Tuple[int, int]:
         """Return where the line that holds offset starts and ends; carriage returns part too."""
+        data = self.data
         floor = max(0, offset - MAX_LINE_BYTES)
-        start = max(
-            self.data.rfind(b"\n", floor, offset), self.data.rfind(b"\r", floor, offset), floor - 1
-        )
-        ceiling = min(len(self.data), offset + MAX_LINE_BYTES)
-        ends = [
-            found
-            for found in (
-                self.data.find(b"\n", offset, ceiling),
-                self.data.find(b"\r", offset, ceiling),
-            )
-            if found >= 0
-        ]
-        return start + 1, min(ends) if ends else ceiling
+        start = max(data.rfind(b"\n", floor, offset), floor - 1)
+        start = max(data.rfind(b"\r", start + 1, offset), start)
+        ceiling = min(len(data), offset + MAX_LINE_BYTES)
+        end = data.find(b"\n", offset, ceiling)
+        end = ceiling if end < 0 else end
+        returned = data.find(b"\r", offset, end)
+        return start + 1, end if returned < 0 else returned
 
     def after(self, line: Line) -> Optional[Line]:
         """Return the next line that is not empty."""
@@ -236,26 +273,30 @@ class Lines:
             offset -= 1
         return self.at(offset) if offset >= 0 else None
 
-    def holding(self, literals: Iterable[bytes]) -> Tuple[int, ...]:
-        """Return one offset per line that holds any of the literals, ascending.
-
-        bytes.find passes over a gigabyte per second and literal; a regular expression of
-        alternatives needs as long as twenty of them.
-        """
-        hits: Dict[int, int] = {}
-        for literal in literals:
-            found = self.data.find(literal)
-            while found >= 0:
-                start, end = self.bounds(found)
-                hits.setdefault(start, found)
-                found = self.data.find(literal, max(end, found + 1))
-        return tuple(sorted(hits.values()))
+    def holding(self, finder: Finder) -> Tuple[int, ...]:
+        """Return one offset per line that holds any of what the finder looks for, ascending."""
+        hits: List[int] = []
+        end = -1
+        for found in finder(self.data):
+            if found >= end:
+                _, end = self.bounds(found)
+                hits.append(found)
+        return tuple(hits)
 
     def _number(self, offset: int) -> int:
         offsets, numbers = self._counted
         place = bisect.bisect_right(offsets, offset) - 1
         number = numbers[place] + self.data.count(b"\n", offsets[place], offset)
+        number += sum(map(self._missing, self._between(offsets[place], offset)))
         if offset > offsets[-1]:
             offsets.append(offset)
             numbers.append(number)
         return number
+
+    def _between(self, after: int, offset: int) -> Tuple[Gap, ...]:
+        return tuple(gap for gap in self._gaps if after < gap.at <= offset or gap.at == after == 0)
+
+    def _missing(self, gap: Gap) -> int:
+        if gap.lines is not None:
+            return gap.lines
+        return self._count(gap.start, gap.end) if self._count is not None else 0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from slurmswift.domain.log_lines import MAX_LINE_BYTES, Line, Lines, LogText
+from slurmswift.domain.literals import MAX_LINE_BYTES, plain_finder
+from slurmswift.domain.log_lines import Line, Lines, LogText
 
 
 def line_of(text: str | bytes) -> Line:
@@ -62,7 +63,7 @@ def test_times_of_all_kinds_are_in_one_order() -> None:
 
 def test_lines_are_counted_as_an_editor_counts_them() -> None:
     lines = Lines(LogText("log", b"one\r\n 3%|a\r 4%|b\rError\n\nlast Error\n"))
-    numbers = [lines.at(offset).number for offset in lines.holding([b"Error"])]
+    numbers = [lines.at(offset).number for offset in lines.holding(plain_finder([b"Error"]))]
 
     assert numbers == [2, 4]
 
@@ -77,7 +78,7 @@ def test_a_carriage_return_parts_what_a_progress_bar_overwrote() -> None:
 def test_a_line_of_a_gigabyte_is_looked_at_in_bounded_parts() -> None:
     data = b"x" * (40 * MAX_LINE_BYTES) + b"Error" + b"y" * (40 * MAX_LINE_BYTES)
     lines = Lines(LogText("log", data))
-    held = [lines.at(offset) for offset in lines.holding([b"Error"])]
+    held = [lines.at(offset) for offset in lines.holding(plain_finder([b"Error"]))]
 
     assert [("Error" in line.text, line.number) for line in held] == [(True, 1)]
     assert len(held[0].shown) <= 2 * MAX_LINE_BYTES
@@ -93,4 +94,6 @@ def test_what_is_shown_cannot_move_a_terminals_cursor() -> None:
 def test_a_log_in_utf_16_is_read() -> None:
     lines = Lines(LogText("log", "ok\r\nValueError: x\r\n".encode("utf-16")))
 
-    assert [lines.at(offset).number for offset in lines.holding([b"ValueError"])] == [2]
+    assert [lines.at(offset).number for offset in lines.holding(plain_finder([b"ValueError"]))] == [
+        2
+    ]
