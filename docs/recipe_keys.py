@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from slurmswift.domain.recipe import FORMATS, FRAMEWORKS, RESUME_FLAG, Recipe, budget_names
 from slurmswift.domain.sbatch_options import OPTIONS, SbatchOption
-from slurmswift.domain.swift import ADDED
+from slurmswift.domain.swift import FLAVOURS
 
 NEEDED = "must be written"
 
@@ -93,8 +93,8 @@ KEYS = (
     ),
     Key(
         "launch.command",
-        "a script's path or `-m module`; for `swift` its sub-command; for `srun`, `command` any "
-        "program, or a list of words",
+        "a script's path or `-m module`; for `swift`, `megatron-swift` a sub-command; for `srun`, "
+        "`command` any program, or a list of words",
         NEEDED,
         "What is started. A path is seen from the recipe's folder. No shell reads any of it.",
         "train.py",
@@ -159,14 +159,24 @@ KEYS = (
     ),
 )
 
-_ADDED_BY_SWIFT = ", ".join(f"`{flag} {value}` ({why})" for flag, value, why in ADDED)
+
+def _added(framework: str) -> str:
+    words = FLAVOURS[framework].added
+    return ", ".join(f"`{flag} {value}` ({why})" for flag, value, why in words)
+
+
 # Each is a template of that name; the sentence says who starts the ranks.
 ABOUT_FRAMEWORKS = {
     "torchrun": "`python -m torch.distributed.run`, once a node, at the attempt's rendezvous. "
     "[Example](../../examples/torchrun-cpu/recipe.yaml).",
     "swift": "ms-swift: `sft`, `pt` or `rlhf` under torchrun, without its `swift` wrapper. Where "
-    f"the recipe does not say otherwise, {_ADDED_BY_SWIFT} are added. "
+    f"the recipe does not say otherwise, {_added('swift')} are added. "
     "[Example](../../examples/ms-swift/README.md).",
+    "megatron-swift": "ms-swift's `megatron pt`, `sft` or `rlhf` under torchrun, without its "
+    "wrapper. Where the recipe does not say otherwise, "
+    f"{_added('megatron-swift')} are added. A resume says `--mcore_model` or, unless `tuner_type` "
+    "is `full`, `--mcore_adapter`, and `--finetune false`. "
+    "[Example](../../examples/ms-swift/megatron-sft.yaml).",
     "srun": "One process per rank, without a launcher: each has RANK, LOCAL_RANK, WORLD_SIZE, "
     "LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT and what srun sets (SLURM_PROCID, SLURM_LOCALID, "
     "SLURM_NTASKS). When one fails, the others of its node are ended. "

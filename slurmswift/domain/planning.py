@@ -14,12 +14,12 @@ from slurmswift.domain.placeholders import replace
 from slurmswift.domain.plan import Plan, RestartPolicy
 from slurmswift.domain.profile import Profile
 from slurmswift.domain.quoting import filename_pattern
-from slurmswift.domain.recipe import ONE_A_NODE, Launch, Recipe
+from slurmswift.domain.recipe import ONE_A_NODE, RESUME_FLAG, Launch, Recipe
 from slurmswift.domain.sbatch_values import OFF, SbatchPairs, fewest_nodes, gpus_of_node
 from slurmswift.domain.schema import Place, UnreadableError
 from slurmswift.domain.schema_values import one_line
 from slurmswift.domain.slurm_time import parse_slurm_time
-from slurmswift.domain.swift import SWIFT, with_added
+from slurmswift.domain.swift import FLAVOURS, MEGATRON_SWIFT, megatron_resume_flag, with_added
 from slurmswift.errors import Problem, RecipeError
 
 BUILT_IN = "built-in"
@@ -101,7 +101,7 @@ def make_plan(
             posixpath.join(chdir, run.fill(recipe.checkpoints.directory))
         ),
         checkpoint_format=recipe.checkpoints.format,
-        resume_flag=recipe.checkpoints.flag or "",
+        resume_flag=_resume_flag(recipe),
         restart=RestartPolicy(recipe.restart.max_restarts, recipe.restart.budgets),
         profile=profile.name,
         origins=_origins(recipe, profile, options),
@@ -208,8 +208,17 @@ def _command(run: Run, launch: Launch) -> Words:
 
 
 def _arguments(run: Run, launch: Launch) -> Words:
-    words = with_added(launch.arguments) if launch.framework == SWIFT else launch.arguments
+    words = launch.arguments
+    if launch.framework in FLAVOURS:
+        words = with_added(words, launch.framework)
     return tuple(run.fill(word) for word in words)
+
+
+def _resume_flag(recipe: Recipe) -> str:
+    flag, launch = recipe.checkpoints.flag or "", recipe.launch
+    if launch.framework == MEGATRON_SWIFT and flag == RESUME_FLAG:  # it has no such flag
+        return megatron_resume_flag(launch.arguments)
+    return flag
 
 
 def _python(run: Run, python: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Dict, Optional, Tuple
 
 from slurmswift.domain.arguments import Words, read_arguments, read_command, read_program, script_of
@@ -22,11 +23,11 @@ from slurmswift.domain.schema_values import (
     variable_name,
     whole_number,
 )
-from slurmswift.domain.swift import SWIFT, read_swift_command
+from slurmswift.domain.swift import FLAVOURS, read_swift_command, unread_file
 from slurmswift.domain.variables import Variables, read_variables
 
-FRAMEWORKS = ("torchrun", "swift", "srun", "command")
-LATER_FRAMEWORKS = ("megatron-swift", "accelerate", "deepspeed", "mpi")
+FRAMEWORKS = ("torchrun", "swift", "megatron-swift", "srun", "command")
+LATER_FRAMEWORKS = ("accelerate", "deepspeed", "mpi")
 ANY_PROGRAM = frozenset({"srun", "command"})  # what they start need not be Python
 ONE_A_NODE = frozenset({"command"})  # how many processes it starts is its own business
 FORMATS = (
@@ -194,17 +195,31 @@ def _launch(recipe: Reader, problems: Problems, *, flag: Optional[str]) -> Launc
     framework = reader.read("framework", choice(FRAMEWORKS, LATER_FRAMEWORKS)) or ""
     if framework in ANY_PROGRAM:
         command = read_program(reader.table.get("command"), problems)
-    elif framework == SWIFT:
-        command = reader.read("command", read_swift_command) or ()
+    elif framework in FLAVOURS:
+        command = reader.read("command", partial(read_swift_command, framework=framework)) or ()
     else:
         command = reader.read("command", read_command) or ()
+    arguments = read_arguments(reader.table.get("arguments"), problems, flag=flag)
+    if framework in FLAVOURS:
+        _refuse_unread(reader, arguments, problems, wrapper=FLAVOURS[framework].wrapper)
     return Launch(
         framework=framework,
         command=command,
-        arguments=read_arguments(reader.table.get("arguments"), problems, flag=flag),
+        arguments=arguments,
         python=reader.read("python", a_path),
         processes_per_node=reader.read("processes_per_node", whole_number(1, MAX_PROCESSES)),
     )
+
+
+def _refuse_unread(reader: Reader, arguments: Words, problems: Problems, *, wrapper: str) -> None:
+    entry, unread = reader.table.get("arguments"), unread_file(arguments)
+    if entry is not None and unread:
+        problems.add(
+            entry.place,
+            "launch.arguments",
+            f"{unread} would be read by the {wrapper} wrapper, which is not started",
+            "write what it holds under launch.arguments",
+        )
 
 
 def _checkpoints(reader: Reader) -> Checkpoints:

@@ -1,0 +1,2 @@
+# shellcheck shell=bash disable=SC1091
+# The set-up of run swift-multimodal-260101-abcde. The job's script sources it; its last status counts.
