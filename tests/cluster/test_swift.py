@@ -13,7 +13,13 @@ import pytest
 from tests.cluster.slurmswift_cli import Cli, Run, slurm
 from tests.support import damage
 from tests.support.devcluster import DevCluster
-from tests.support.tiny_swift import final_state, make_example, swift_python, train_undisturbed
+from tests.support.tiny_swift import (
+    extensions,
+    final_state,
+    make_example,
+    swift_python,
+    train_undisturbed,
+)
 
 pytestmark = [
     pytest.mark.cluster,
@@ -29,27 +35,72 @@ def example(running_devcluster: DevCluster, tmp_path_factory: pytest.TempPathFac
 
 
 def submit(cli: Cli, example: Path, recipe: str, *sets: str) -> Run:
-    python = f"launch.python={swift_python()}"
-    return cli.submit(python, *sets, recipe=example / recipe)
+    own = (
+        f"launch.python={swift_python()}",
+        f"environment.variables.TORCH_EXTENSIONS_DIR={extensions(example)}",
+    )
+    return cli.submit(*own, *sets, recipe=example / recipe)
 
 
-def undisturbed(run: Run, example: Path) -> dict[str, Any]:
-    """The end of the same training by hand, on one machine."""
-    plan = run.record("plan.json")
-    output = example / f"undisturbed-{run.run_id}"
-    words = [*plan["command"], *plan["arguments"]]
-    return train_undisturbed(example, tuple(words), output)
+RECIPES = {
+    "full": "sft-full-cpu.yaml",
+    "lora": "sft-lora-cpu.yaml",
+    "zero2": "sft-zero2-cpu.yaml",
+}
 
 
+@dataclass(frozen=True)
+class Whole:
+    """An undisturbed training: its output, and how it ended."""
+
+    output: Path
+    state: dict[str, Any]
+
+
+class Trainings:
+    """Makes an undisturbed training of each kind at most once, with the words that are rendered."""
+
+    def __init__(self, example: Path, folder: Path, cluster: DevCluster) -> None:
+        self._example = example
+        self._folder = folder
+        profile = cluster.root / "etc" / "profile.yaml"
+        self._cli = Cli(folder / "state", folder / "runs", profile)
+        self._made: dict[str, Whole] = {}
+
+    def of(self, kind: str, sets: tuple[str, ...] = ()) -> Whole:
+        name = f"{kind}-{len(sets)}"
+        if name not in self._made:
+            self._made[name] = self._train(name, RECIPES[kind], sets)
+        return self._made[name]
+
+    def _train(self, name: str, recipe: str, sets: tuple[str, ...]) -> Whole:
+        options = [word for text in sets for word in ("--set", text)]
+        rendered = self._folder / name
+        self._cli.ok("render", str(self._example / recipe), *options, "--output", str(rendered))
+        plan = json.loads((rendered / "plan.json").read_text())
+        output = self._example / f"whole-{name}"
+        words = (*plan["command"], *plan["arguments"])
+        return Whole(output, train_undisturbed(self._example, words, output))
+
+
+@pytest.fixture(scope="module")
+def whole(
+    running_devcluster: DevCluster, example: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Trainings:
+    return Trainings(example, tmp_path_factory.mktemp("whole"), running_devcluster)
+
+
+@pytest.mark.parametrize("kind", RECIPES)
 def test_a_cut_network_costs_time_and_nothing_else(
-    watched: Cli, devcluster: DevCluster, example: Path
+    watched: Cli, devcluster: DevCluster, example: Path, whole: Trainings, kind: str
 ) -> None:
-    run = submit(watched, example, "sft-full-cpu.yaml")
-    run.wait_until_training(5)
+    state = whole.of(kind).state
+    run = submit(watched, example, RECIPES[kind])
+    run.wait_until_training(5, 240)
     victim = run.nodes()[1]
 
     devcluster.do("cut", victim)
-    body = run.wait_until_over(360)
+    body = run.wait_until_over(480)
 
     assert body["status"] == "COMPLETED", run.story()
     assert len(run.attempts()) == 2, run.story()
@@ -59,7 +110,7 @@ def test_a_cut_network_costs_time_and_nothing_else(
     step = run.resumed_step()
     assert step is not None
     assert step >= 10, run.story()
-    assert final_state(run.path / "output") == undisturbed(run, example)
+    assert final_state(run.path / "output") == state
 
 
 # Twelve steps with three checkpoints, the weights in two shards.
@@ -68,68 +119,47 @@ SHORT = (
     "launch.arguments.save_steps=4",
     "environment.variables.STEP_SECONDS=0",
 )
-FULL = "sft-full-cpu.yaml"
-KINDS = {
-    "full": (FULL, *SHORT, "launch.arguments.max_shard_size=100KB"),
-    "zero2": (FULL, *SHORT, "launch.arguments.deepspeed=zero2", "launch.arguments.fp16=false"),
+SETS = {"full": (*SHORT, "launch.arguments.max_shard_size=100KB"), "lora": SHORT, "zero2": SHORT}
+NEWEST, BEFORE = damage.STEP, 4
+# Every way takes a minute: some of them with each test of the cluster, all with --sweep.
+OFTEN = {
+    ("full", "cut zip"),
+    ("full", "rng of one rank"),
+    ("full", "half written"),
+    ("lora", "cut safetensors"),
+    ("zero2", "missing shard"),
 }
-NEWEST, BEFORE = 8, 4
-
-
-@dataclass(frozen=True)
-class Whole:
-    """An undisturbed short training: its output, and how it ended."""
-
-    output: Path
-    state: dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def whole(
-    running_devcluster: DevCluster, example: Path, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Whole]:
-    """One undisturbed training of each kind, by hand, with the words that slurmswift renders."""
-    folder = tmp_path_factory.mktemp("whole")
-    cli = Cli(folder / "state", folder / "runs", running_devcluster.root / "etc" / "profile.yaml")
-    made = {}
-    for kind, (name, *sets) in KINDS.items():
-        options = [word for text in sets for word in ("--set", text)]
-        recipe = str(example / name)
-        cli.ok("render", recipe, *options, "--output", str(folder / kind))
-        plan = json.loads((folder / kind / "plan.json").read_text())
-        output = example / f"whole-{kind}"
-        made[kind] = Whole(
-            output, train_undisturbed(example, (*plan["command"], *plan["arguments"]), output)
-        )
-    return made
-
-
-# Every way takes a minute: three of them with each test of the cluster, all with --sweep.
-OFTEN = ("cut zip", "rng of one rank", "half written")
 ALL = [
-    pytest.param(kind, way, id=way.name, marks=() if way.name in OFTEN else pytest.mark.sweep)
-    for kind, ways in (("full", damage.FULL), ("zero2", damage.ZERO2))
+    pytest.param(
+        kind,
+        way,
+        id=f"{kind}-{way.name}".replace(" ", "-"),
+        marks=() if (kind, way.name) in OFTEN else pytest.mark.sweep,
+    )
+    for kind, ways in damage.KINDS.items()
     for way in ways
 ]
 
 
 @pytest.mark.parametrize(("kind", "way"), ALL)
 def test_a_damaged_newest_checkpoint_is_passed_over_and_named(
-    watched: Cli, example: Path, whole: dict[str, Whole], kind: str, way: damage.Damage
+    watched: Cli, example: Path, whole: Trainings, kind: str, way: damage.Damage
 ) -> None:
     # The output of an earlier training of this very run, as its next attempt finds it.
-    run = submit(watched, example, *KINDS[kind], "sbatch.begin=now+1hour")
+    run = submit(watched, example, RECIPES[kind], *SETS[kind], "sbatch.begin=now+1hour")
     output = run.path / "output"
     for step in (BEFORE, NEWEST):
-        shutil.copytree(whole[kind].output / f"checkpoint-{step}", output / f"checkpoint-{step}")
+        shutil.copytree(
+            whole.of(kind, SETS[kind]).output / f"checkpoint-{step}", output / f"checkpoint-{step}"
+        )
     way.do(output / f"checkpoint-{NEWEST}")
 
     slurm("scontrol", "update", f"JobId={run.job_id}", "StartTime=now")
-    body = run.wait_until_over(240)
+    body = run.wait_until_over(360)
 
     assert body["status"] == "COMPLETED", run.story()
     assert run.resumed_step() == BEFORE, run.story()
-    assert final_state(output) == whole[kind].state
+    assert final_state(output) == whole.of(kind, SETS[kind]).state
     told = watched.ok("why", run.run_id)
     assert f"passed over checkpoint-{NEWEST} (now .bad-checkpoint-{NEWEST}-001)" in told
     assert way.said in told, told
@@ -139,8 +169,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over_and_named(
         "checkpoint-4",
         "checkpoint-8",
     ]
-    aside = output / f".bad-checkpoint-{NEWEST}-001"
-    assert aside.is_dir()
+    assert (output / f".bad-checkpoint-{NEWEST}-001").is_dir()
 
 
 def test_ahead_of_the_time_limit_it_saves_and_goes_on_from_there(

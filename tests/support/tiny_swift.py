@@ -24,6 +24,11 @@ OFFLINE = {
 _TIMES = ("_time", "runtime", "_per_second", "train_speed", "total_flos", "memory")
 
 
+def extensions(example: Path) -> str:
+    """Where DeepSpeed finds what it has compiled: the first training of an example takes long."""
+    return os.environ.get("TORCH_EXTENSIONS_DIR", str(example / "extensions"))
+
+
 @functools.cache
 def swift_python() -> str | None:
     """The Python that has ms-swift: $SLURMSWIFT_SWIFT_PYTHON, .venv-swift, or this one."""
@@ -64,7 +69,12 @@ def train_undisturbed(folder: Path, words: tuple[str, ...], output: Path) -> dic
     done = subprocess.run(
         [python, *launcher, *words, "--output_dir", str(output)],
         cwd=folder,
-        env={**os.environ, **OFFLINE, "STEP_SECONDS": "0"},
+        env={
+            **os.environ,
+            **OFFLINE,
+            "STEP_SECONDS": "0",
+            "TORCH_EXTENSIONS_DIR": extensions(folder),
+        },
         check=False,
         capture_output=True,
         text=True,
