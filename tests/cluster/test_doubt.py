@@ -112,9 +112,12 @@ class Home:
         options = ("--duplicates", "-X", "-n", "-P", "--starttime=now-2days", "--format=State")
         return self.cluster.ask("sacct", *options, f"--name={run.run_id}").split()
 
+    def wait_for_jobs(self, run: Run, states: list[str]) -> None:
+        run.wait("the jobs are over", lambda: self.states(run) == states, 60)
+
     def assert_resolved(self, run: Run, jobs: list[str]) -> None:
         """The watcher finds the job once whoever submitted cannot be at it any more."""
-        run.wait("the jobs are over", lambda: self.states(run) == jobs, 60)
+        self.wait_for_jobs(run, jobs)
         self.cli.watch_once()
         assert run.status()["job_id"] is None, run.story()
         run.make_older()
@@ -132,11 +135,15 @@ def passed(run: Run) -> str:
     return status
 
 
-@pytest.fixture
-def home(tmp_path: Path, devcluster: DevCluster) -> Home:
-    made = Home(devcluster, Cli.on(devcluster, tmp_path), devcluster.shared / tmp_path.name)
+def home_on(cluster: DevCluster, folder: Path) -> Home:
+    made = Home(cluster, Cli.on(cluster, folder), cluster.shared / folder.name)
     made.prepare()
     return made
+
+
+@pytest.fixture
+def home(tmp_path: Path, devcluster: DevCluster) -> Home:
+    return home_on(devcluster, tmp_path)
 
 
 @pytest.mark.parametrize("script", [TIMES_OUT, STANDS_STILL], ids=["says so", "stands still"])

@@ -15,7 +15,13 @@ pytestmark = [pytest.mark.cluster, pytest.mark.sweep, pytest.mark.torch]
 
 LONG = ("launch.arguments.max_steps=60", "launch.arguments.step_seconds=0.5")
 # SlurmdTimeout is 300 s and looked at once in a third of it; then KillWait, and the training.
-LOST_SECONDS = 900.0
+LOST_SECONDS = 1200.0
+# Trains still when Slurm gives up a node that it cannot reach.
+OUTLASTS_SLURM = (
+    "launch.arguments.max_steps=1000",
+    "launch.arguments.step_seconds=0.5",
+    "sbatch.time=00:30:00",
+)
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +66,21 @@ def test_a_node_without_power(user: Cli, production: DevCluster, position: int) 
     production.do("kill", victim)
 
     assert_survived(run, victim, "hw-node-failure")
+
+
+@pytest.mark.parametrize("position", [0, 1])
+def test_a_node_that_slurm_alone_cannot_reach(
+    user: Cli, production: DevCluster, position: int
+) -> None:
+    """The training goes on all the while, and ends when Slurm fails the job for that node."""
+    run = user.submit(*OUTLASTS_SLURM)
+    run.wait_until_training()
+    victim, step = run.nodes()[position], run.newest_step()
+
+    production.do("cut", victim, "eth0")
+
+    assert_survived(run, victim, "hw-node-failure")
+    assert (run.resumed_step() or 0) > step + 100, run.story()
 
 
 def test_a_node_without_the_trainings_network(user: Cli, production: DevCluster) -> None:
