@@ -116,18 +116,17 @@ def _new_jobs(chronicle: Chronicle, look: Look) -> tuple[str, ...]:
     would wait for a job that never trains.
     """
     state = chronicle.state
-    known = {None, *(end.job_id for end in state.ends)}
+    known = {end.job_id for end in state.ends}
     grant = chronicle.run.read_grant()
-    if grant is not None and grant.epoch == state.epoch and grant.job_id not in known:
+    if grant is not None and grant.epoch == state.epoch and grant.job_id not in {None, *known}:
         return (str(grant.job_id),)  # sbatch answered; what came after that was lost
     since = state.intent.at if state.intent else state.submitted_at
     since_text = slurm_time(since - CLOCKS_DIFFER_SECONDS)
     named = jobs_of_epoch(look, state.run_id, state.epoch, since_text)
-    return tuple(
-        job_id
-        for job_id in named
-        if job_id not in known and not chronicle.run.was_turned_away(job_id)
-    )
+    found = [job_id for job_id in named if not chronicle.run.was_turned_away(job_id)]
+    # Without accounting a job that was over early is known to its own records alone.
+    found += chronicle.run.jobs_past_the_gate(state.epoch)
+    return tuple(sorted({*found} - known, key=int))
 
 
 def restart(chronicle: Chronicle, tools: Tools, over: Over, now: float) -> None:

@@ -145,6 +145,13 @@ class Turn:
 
     def _missing(self, chronicle: Chronicle, now: float) -> None:
         state = chronicle.state
+        gone = Over(JobState.UNRECOGNIZED, canceller_known=False)
+        attempt = chronicle.run.attempt_of(str(state.job_id), state.restart_count)
+        end = attempt.exit() if attempt else None
+        if end is not None and end.status == 0:
+            # Every node said so: nobody else need tell.
+            self._over(chronicle, gone, now)
+            return
         since = state.missing_since if state.missing_since is not None else now
         if now - since < MISSING_SECONDS:
             reason = "neither squeue nor sacct knows the job (yet, or any more)"
@@ -155,12 +162,11 @@ class Turn:
             why = "Slurm no longer knows the job, and no accounting tells how it ended"
             chronicle.move(RunStatus.HELD, why, now)
             return
-        if chronicle.run.attempt_of(str(state.job_id), state.restart_count) is None:
+        if attempt is None:
             # Cancelled before it was eligible, a job leaves no trace (22.05): it is not revived.
             why = "Slurm no longer knows the job, which had not started: cancelled, or lost"
             chronicle.move(RunStatus.HELD, why, now)
             return
-        gone = Over(JobState.UNRECOGNIZED, canceller_known=False)
         self._over(chronicle, gone, now)
 
     def _over(self, chronicle: Chronicle, over: Over, now: float) -> None:

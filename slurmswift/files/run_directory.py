@@ -194,6 +194,15 @@ class RunDirectory:
                 return attempt
         return None
 
+    def jobs_past_the_gate(self, epoch: int) -> list[str]:
+        """The jobs that began an attempt under an epoch, in the order of their attempts."""
+        found = []
+        for attempt in self.attempts():
+            start = attempt.start()
+            if start is not None and start.epoch == epoch:
+                found.append(attempt.job_id)
+        return found
+
 
 def create(path: Path, files: dict[str, bytes]) -> RunDirectory:
     """Make a run's directory with everything that is never rewritten, private to its owner."""

@@ -180,12 +180,19 @@ class Site:
 
     def fail(self, text: str, *, state: str = "FAILED", code: str = "1:0") -> None:
         """End the job that trains as a failed training does, with its records."""
+        self._end(state, code, text, status=1)
+
+    def finish(self) -> None:
+        """End the job that trains: all of it is done."""
+        self._end("COMPLETED", "0:0", "", status=0)
+
+    def _end(self, state: str, code: str, text: str, *, status: int) -> None:
         with self.world.open() as world:
             (job,) = self._training(world)
             run = RunDirectory(Path(job.script).parent)
             attempt = run.attempts()[-1]
             nodes = job.row.nodes.split(",")
-            _leave_records(attempt, nodes, text)
+            _leave_records(attempt, nodes, text, status)
             world.end(job, state, code)
 
     # -- what there is ---------------------------------------------------------------------------
@@ -226,7 +233,7 @@ class Site:
         assert len(set(epochs)) == len(epochs), epochs
 
 
-def _leave_records(attempt: AttemptDirectory, nodes: list[str], text: str) -> None:
+def _leave_records(attempt: AttemptDirectory, nodes: list[str], text: str, status: int) -> None:
     start = json.loads((attempt.path / "start.json").read_text())
     (attempt.path / "start.json").write_text(json.dumps({**start, "nodes": nodes}))
     for rank, node in enumerate(nodes):
@@ -234,7 +241,7 @@ def _leave_records(attempt: AttemptDirectory, nodes: list[str], text: str) -> No
             "schema": 1,
             "node": node,
             "node_rank": rank,
-            "launcher": {"status": 1, "signal": None},
+            "launcher": {"status": status, "signal": None},
             "ranks": [],
             "last_step": None,
             "fenced": None,
@@ -246,12 +253,12 @@ def _leave_records(attempt: AttemptDirectory, nodes: list[str], text: str) -> No
     attempt.log.write_text(text)
     end = {
         "schema": 1,
-        "status": 1,
-        "srun_status": 1,
+        "status": status,
+        "srun_status": status,
         "nodes_expected": len(nodes),
         "nodes_reported": len(nodes),
         "nodes_silent": [],
-        "cause_hint": "training",
+        "cause_hint": "training" if status else None,
         "message": None,
         "ended_at": 3.0,
     }

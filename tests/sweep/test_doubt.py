@@ -18,7 +18,7 @@ from slurmswift.domain.lifecycle import RunStatus
 from slurmswift.errors import SlurmUnavailableError
 from slurmswift.slurm.client import Slurm
 from slurmswift.slurm.runner import CommandResult
-from tests.support.crash_site import PEER_LOST, Site
+from tests.support.crash_site import PEER_LOST, USERS_FAULT, Site
 from tests.support.crash_stories import PATIENCE, trains_once
 from tests.support.fake_slurm.world import MIN_JOB_AGE, START, Row, World
 
@@ -68,6 +68,53 @@ def test_sbatch_reports_an_error(site: Site, fault: str, at: float, patience: fl
     _submit_in_doubt(site, fault)
     site.go_on(1, patience, 10)
     _assert_fine(site)
+    assert len(site.jobs()) == 1
+
+
+def test_without_accounting_squeue_tells(site: Site) -> None:
+    _faults(site, ("sacct", "disabled*"))
+    _submit_in_doubt(site, "in")
+    site.go_on(1, PATIENCE, 10)
+    _assert_fine(site)
+    assert len(site.jobs()) == 1
+
+
+@pytest.mark.parametrize(
+    ("restarted", "accounting"), [(False, "disabled*"), (True, "disabled*"), (False, "silent*")]
+)
+def test_what_slurm_has_forgotten_is_not_trained_again(
+    site: Site, accounting: str, *, restarted: bool
+) -> None:
+    """squeue no longer knows the job, and accounting never did: its own records tell."""
+    if restarted:
+        site.ok("submit", str(site.recipe))
+        site.go_on(1)
+        _new_submission_in_doubt(site, "in", 0)
+    else:
+        _submit_in_doubt(site, "in")
+    _faults(site, ("sacct", accounting))
+    site.let_pass(1)
+    site.start_waiting()
+    site.finish()
+    site.let_pass(PATIENCE + MIN_JOB_AGE)
+    site.pass_once()
+    site.go_on(10, 1000)
+    assert site.run().read_state().status is RunStatus.COMPLETED
+    assert len(site.jobs()) == 1 + restarted
+
+
+@pytest.mark.parametrize("text", [PEER_LOST, USERS_FAULT])
+def test_a_failure_that_slurm_has_forgotten_is_not_tried_again(site: Site, text: str) -> None:
+    """Without accounting nobody can tell that its owner did not cancel it."""
+    _faults(site, ("sacct", "disabled*"))
+    _submit_in_doubt(site, "in")
+    site.let_pass(1)
+    site.start_waiting()
+    site.fail(text)
+    site.let_pass(PATIENCE + MIN_JOB_AGE)
+    site.pass_once()
+    site.go_on(10, 1000, 10)
+    assert site.run().read_state().status is RunStatus.HELD
     assert len(site.jobs()) == 1
 
 

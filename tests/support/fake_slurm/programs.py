@@ -43,6 +43,8 @@ def respond(world: World, argv: Sequence[str]) -> Answer:
         return _away(program)
     if fault == "silent":
         return 0, "", ""
+    if fault == "disabled":
+        return 1, "", "Slurm accounting storage is disabled\n"
     return PROGRAMS[program](world, arguments, fault)
 
 
